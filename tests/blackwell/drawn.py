@@ -16,6 +16,7 @@ import sys
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path += [str(TESTS / "run"), str(TESTS / "random")]
 import block_scales  # pylint: disable=wrong-import-position
+import packed_elements as packed  # pylint: disable=wrong-import-position
 import product_loops  # pylint: disable=wrong-import-position
 import tensor_memory  # pylint: disable=wrong-import-position
 import tensor_memory_tiles as tiles  # pylint: disable=wrong-import-position
@@ -81,6 +82,20 @@ def product_of_tiles(kind, ctas):
         whole = [f"M={2 * ctas * c['bm']}", f"N={tiles.columns(c)}", f"K={512 if c['scales'] else (c['stages'] + 1) * c['bk']}"]
         return Kernel(f"{kind}, tiles, {ctas} CTA{'s' if ctas > 1 else ''}", tiles.program(c), sizes + inputs,
                       whole + inputs, wish="for a pair of CTAs" if ctas == 2 else "dot: tcgen05")
+    return draw
+
+
+def packed_of_tiles(ctas):
+    """mxfp6, and fp6, fp4 and fp8 mixed, packed in memory."""
+    def draw(r):
+        c = drawn(r, packed.draw, lambda c: c["pair"] == (ctas == 2))
+        blocks = trips(r, c["stages"]) * c["step"]
+        inputs = [f"{x}=randint:{'0:255' if packed.BITS[c[x.lower()]] < 8 else '-4:4'}" for x in "AB"]
+        inputs += ["SA=randint:1:2", "SB=randint:1:2"]
+        whole = [f"M={2 * ctas * c['rows']}", f"N={c['columns']}", f"S={4 * (c['stages'] + 1) * c['step']}"]
+        return Kernel(f"packed, tiles, {ctas} CTA{'s' if ctas > 1 else ''}", packed.kernel(c),
+                      [f"M={c['m']}", f"N={c['n']}", f"S={4 * blocks}"] + inputs, whole + inputs,
+                      ["sm_100a", "sm_103a", "sm_120a"], wish="for a pair of CTAs" if ctas == 2 else "dot: tcgen05")
     return draw
 
 
@@ -239,7 +254,7 @@ def takes_over(r):
 ELEMENTS = ["f16", "bf16", "e4m3", "e5m2"]
 SCALED = ["mxfp8", "mxfp4", "nvfp4"]
 FAMILIES = [product_of_tiles(kind, ctas) for kind in ELEMENTS for ctas in (1, 2)] + \
-    [product_of_tiles(kind, 1) for kind in SCALED] + \
+    [product_of_tiles(kind, ctas) for kind in SCALED for ctas in (1, 2)] + [packed_of_tiles(1), packed_of_tiles(2)] + \
     [product_by_hand(kind, ctas) for kind in ELEMENTS for ctas in (1, 2)] + \
     [scales_by_hand(kind) for kind in SCALED] + \
     [grouped(kind) for kind in ELEMENTS] + \

@@ -9,7 +9,7 @@ Each kernel (drawn.py) must give, on the emulator under full checks and that man
 reference gives, for a target with tensor memory and for sm_120a where it is a tile program. ptxas must take its two best
 variants for each of its targets; those that spill are named and counted, and with --no-spill one fails. Where there is no
 ptxas, this is left out. Of each class of bugs (planted.py) up to that many are planted in it: sync_check
-must refuse each, or the emulator must find it. Seed 0 is that of the day. A table has what was drawn and found. After so many seconds no further kernel begins.
+must refuse each, or the emulator must find it under one of many schedules. Seed 0 is that of the day. A table has what was drawn and found. After so many seconds no further kernel begins.
 """
 
 import argparse
@@ -32,8 +32,10 @@ import planted
 
 SECONDS = 300  # of one command
 STEPS = 1 << 22  # instructions of a warp, where a bug is
-# Of products that wait for each other, one may free columns that another then has, as of P over S: counted apart.
-HARMLESS = ["order", "alias"]
+SCHEDULES = 12  # under which the emulator runs what sync_check accepts
+# Of several products one may wait for what another has waited for, or come to columns that it has left, as of P over S. Then what
+# is planted changes no result: sync_check accepts the program, and no schedule finds anything. Counted and named.
+MAY_BE_HARMLESS = ["order", "alias"]
 
 
 class Failure(Exception):
@@ -75,7 +77,7 @@ class Judge:
         self.folder, self.path = folder, folder / "kernel.tir"
         self.path.write_text(kernel.text, encoding="utf-8")
         self.name = [f"--kernel={kernel.name}"] if kernel.name else []
-        self.archs, self.is_tmem, self.spilled = list(kernel.archs), False, []
+        self.archs, self.is_tmem, self.spilled, self.harmless = list(kernel.archs), False, [], []
         self.counts, self.found = collections.Counter(kernels=1), collections.Counter()
 
     def emulate(self, path, given, arch, *more):
@@ -148,8 +150,11 @@ class Judge:
             if not is_right:
                 is_right = bool(must(*self.emulate(text, *launch)))
             ran = run(*self.emulate(path, *launch, f"--emu-steps={STEPS}"))
-            if not ran.returncode and rule in HARMLESS and sum("gemm_tmem(" in line for line in lines) > 1:
+            if not ran.returncode:  # one schedule may be too kind
+                ran = run(*self.emulate(path, *launch[:-2], against, f"--explore={SCHEDULES}", f"--emu-steps={STEPS}"))
+            if not ran.returncode and rule in MAY_BE_HARMLESS and sum("gemm_tmem(" in line for line in lines) > 1:
                 self.found[rule, "harmless"] += 1
+                self.harmless.append(f"{rule} at line {at + 1}, {lines[at].strip()}")
                 continue
             if ran.returncode != 1:
                 (self.folder / "missed.tir").write_text("\n".join(new) + "\n", encoding="utf-8")
@@ -196,7 +201,7 @@ def table(names, rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("tirc", type=lambda p: pathlib.Path(p).resolve())
-    for name, default in [("seed", 0), ("first", 0), ("count", 31), ("schedules", 3), ("plants", 2), ("jobs", 1),
+    for name, default in [("seed", 0), ("first", 0), ("count", 36), ("schedules", 3), ("plants", 2), ("jobs", 1),
                           ("seconds", 0)]:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--keep")
@@ -217,6 +222,8 @@ def main():
             kinds["all"].update(judge.counts)
             for (rule, what), n in judge.found.items():
                 found[rule][what] += n
+            for said in judge.harmless:
+                print(f"kernel {number}, {kernel.kind}, no bug: {said}", flush=True)
             for said in judge.spilled:
                 print(f"kernel {number}, {kernel.kind}, spills for {said}", flush=True)
             if judge.spilled and options.no_spill:

@@ -25,7 +25,7 @@ import mma_scales
 
 BITS = {"e3m2": 6, "e2m3": 6, "e2m1": 4, "e4m3": 8, "e5m2": 8}
 PACKED = ["e3m2", "e2m3", "e2m1"]
-BLOCK = 128  # elements
+SHARED = 32  # elements with one scale; 128 of them are a row of a box
 
 
 def draw(number):
@@ -42,23 +42,21 @@ def draw(number):
 
 
 def kernel(c):
-    def held(elem):
-        return ("u8" if BITS[elem] < 8 else elem), f"{BLOCK * BITS[elem] // 8} * C"
-
     def part(name, elem, at):
-        bytes_of = BLOCK * BITS[elem] // 8
-        load = f"{name}[{at}, {bytes_of} * c:+{bytes_of * c['step']}]"
+        of_scale = SHARED * BITS[elem] // 8  # bytes
+        load = f"{name}[{at}, {of_scale} * s:+{4 * of_scale * c['step']}]"
         return f"expand({elem}, {load})" if BITS[elem] < 8 else load
 
-    (of_a, ka), (of_b, kb) = held(c["a"]), held(c["b"])
+    of_a, of_b = ("u8" if BITS[c[x]] < 8 else c[x] for x in "ab")
     m, n = f"m:+{c['rows']}", f"n:+{c['columns']}"
-    scales = f"4 * c:+{4 * c['step']}"
-    return f"""kernel product(A: {of_a}[M, {ka}], SA: ue8m0[M, 4 * C], B: {of_b}[N, {kb}], SB: ue8m0[N, 4 * C],
-               D: out f32[M, N])
+    scales = f"s:+{4 * c['step']}"
+    walk = c["persistent"] + (", cluster = (2, 1)" if c["pair"] else "")
+    return f"""kernel product(A: {of_a}[M, HA], SA: ue8m0[M, S], B: {of_b}[N, HB], SB: ue8m0[N, S], D: out f32[M, N])
+    where S % 4 == 0 where HA == {SHARED * BITS[c['a']] // 8} * S where HB == {SHARED * BITS[c['b']] // 8} * S
 {{
-    for (m, n) in tiles(M by {c['rows']}, N by {c['columns']}{c['persistent']}{', cluster = (2, 1)' if c['pair'] else ''}) {{
+    for (m, n) in tiles(M by {c['rows']}, N by {c['columns']}{walk}) {{
         var acc: f32[{c['rows']}, {c['columns']}] = 0;
-        for c in range(0, C, {c['step']}, stages = {c['stages']}) {{
+        for s in range(0, S, {4 * c['step']}, stages = {c['stages']}) {{
             acc += dot_scaled({part('A', c['a'], m)}, SA[{m}, {scales}],
                 {part('B', c['b'], n)}.T, SB[{n}, {scales}].T);
         }}
@@ -70,13 +68,8 @@ def kernel(c):
 
 def on_emulator(tirc, path, c, arch, sizes, against=None):
     m, n, blocks = sizes
-    dims = {f"C={blocks}"}
-    if against: # extents have names there
-        extents = {"A": BLOCK * BITS[c["a"]] // 8, "B": BLOCK * BITS[c["b"]] // 8, "SA": 4, "SB": 4}
-        header = path.read_text(encoding="utf-8")
-        dims = {f"{name}={extents[x] * blocks}" for x, name in re.findall(r"\b(S?[AB]): \w+\[[MN], (\w+)\]", header)}
     ints = {x: "0:255" if BITS[c[x.lower()]] < 8 else "-4:4" for x in "AB"}
-    return mma_scales.run([tirc, "run", path, f"M={m}", f"N={n}", *sorted(dims), f"--arch={arch}", "--device=emu",
+    return mma_scales.run([tirc, "run", path, f"M={m}", f"N={n}", f"S={4 * blocks}", f"--arch={arch}", "--device=emu",
                            "--emu-check=full", f"--schedule={c['schedule']}", "--emu-sms=2", f"A=randint:{ints['A']}",
                            f"B=randint:{ints['B']}", "SA=randint:1:2", "SB=randint:1:2", "--check=0",
                            *([f"--check-against={against}:product"] if against else [])])

@@ -89,6 +89,28 @@ struct tir_value *tir_lower_in_range(struct lower *lo, struct tir_value *positio
                       tir_lower_cast(lo, &lo->b, extent, u));
 }
 
+static struct tir_value *clamped(struct lower *lo, struct tir_value *x, int64_t low)
+{
+    const int64_t most = INT64_C(1) << 30;
+    x = tir_binary(&lo->b, TIR_OP_MIN, x, tir_const_int(lo->f, x->type, most));
+    return tir_binary(&lo->b, TIR_OP_MAX, x, tir_const_int(lo->f, x->type, low));
+}
+
+// A position and an extent of 64 bits as ones of 32 for which the same constants are inside: how far
+// below 0 the position is, and what is left of the extent from there on. A test in 64 bits takes two
+// registers for each constant, and a tile has many of them.
+static void bring_near(struct lower *lo, struct lower_bound *bound)
+{
+    struct tir_value *zero = tir_const_int(lo->f, bound->position->type, 0);
+    struct tir_value *below = tir_binary(&lo->b, TIR_OP_MIN, bound->position, zero);
+    struct tir_value *from = tir_binary(&lo->b, TIR_OP_SUB, bound->position, below);
+    struct tir_value *left = tir_binary(&lo->b, TIR_OP_SUB, bound->extent, from);
+    below = tir_binary(&lo->b, TIR_OP_MAX, below,
+                       tir_const_int(lo->f, below->type, -(INT64_C(1) << 30)));
+    bound->near[0] = tir_lower_cast(lo, &lo->b, below, lo->i32);
+    bound->near[1] = tir_lower_cast(lo, &lo->b, clamped(lo, left, 0), lo->i32);
+}
+
 struct tir_value *tir_lower_bound_at(struct lower *lo, struct lower_bound *bound, int64_t constant)
 {
     if (!bound->checked)
@@ -96,9 +118,13 @@ struct tir_value *tir_lower_bound_at(struct lower *lo, struct lower_bound *bound
     for (uint32_t i = 0; i < bound->known; i++)
         if (bound->constants[i] == constant)
             return bound->predicates[i];
-    struct tir_value *c = tir_const_int(lo->f, bound->position->type, constant);
-    struct tir_value *p =
-        tir_lower_in_range(lo, tir_lower_add(lo, &lo->b, bound->position, c), bound->extent);
+    const bool is_far = bound->position->type != lo->i32;
+    if (is_far && !bound->near[0])
+        bring_near(lo, bound);
+    struct tir_value *position = is_far ? bound->near[0] : bound->position;
+    struct tir_value *c = tir_const_int(lo->f, position->type, constant);
+    struct tir_value *p = tir_lower_in_range(lo, tir_lower_add(lo, &lo->b, position, c),
+                                             is_far ? bound->near[1] : bound->extent);
     if (bound->known < TIR_COUNT_OF(bound->constants)) {
         bound->constants[bound->known] = constant;
         bound->predicates[bound->known++] = p;
