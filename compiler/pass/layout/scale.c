@@ -243,7 +243,8 @@ static void expand(struct tir_func *f, struct tir_inst *inst)
     tir_remove(inst);
 }
 
-// Packed elements stay packed where each use is as a factor that tensor copies bring; NULL: nowhere.
+// Packed elements stay packed where each use is as a factor that tensor copies bring; NULL:
+// nowhere.
 static bool stays_packed(struct tir_func *f, const struct tir_target *target,
                          const struct tir_value *v, bool is_turned)
 {

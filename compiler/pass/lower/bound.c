@@ -96,9 +96,9 @@ static struct tir_value *clamped(struct lower *lo, struct tir_value *x, int64_t 
     return tir_binary(&lo->b, TIR_OP_MAX, x, tir_const_int(lo->f, x->type, low));
 }
 
-// A position and an extent of 64 bits as ones of 32 for which the same constants are inside: how far
-// below 0 the position is, and what is left of the extent from there on. A test in 64 bits takes two
-// registers for each constant, and a tile has many of them.
+// A position and an extent of 64 bits as ones of 32 for which the same constants are inside: how
+// far below 0 the position is, and what is left of the extent from there on. A test in 64 bits
+// takes two registers for each constant, and a tile has many of them.
 static void bring_near(struct lower *lo, struct lower_bound *bound)
 {
     struct tir_value *zero = tir_const_int(lo->f, bound->position->type, 0);
