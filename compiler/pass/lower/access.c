@@ -17,6 +17,8 @@
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
 
+enum { FEW_CONSTANTS = 64 }; // of a thread along a dimension: no more on warpgroups
+
 struct side { // one dimension of the tensor
     int64_t box;
     uint32_t tile_dim;        // the tile's dimension (box != 0); of an index tile, its first
@@ -49,6 +51,15 @@ static struct tir_value *extent_of(struct lower *lo, const struct tir_param *par
     return dim->dim >= 0 ? lo->f->dims[dim->dim].value : tir_const_index(lo->f, dim->constant);
 }
 
+// Elements that a thread has along a dimension of the tile.
+static int64_t held_along(const struct tir_layout *l, uint32_t dim)
+{
+    int64_t held = 1;
+    for (uint32_t i = l->first[dim]; i < l->first[dim + 1]; i++)
+        held *= l->iters[i].axis == TIR_AXIS_REG ? l->iters[i].extent : 1;
+    return held;
+}
+
 static void set_side(struct global *g, const struct tir_param *param, uint32_t t)
 {
     struct lower *lo = g->lo;
@@ -71,6 +82,7 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
     struct tir_value *position = tir_lower_narrowed(lo, s->index, lo->index);
     if (s->box > 0 && g->layout) {
         struct tir_value *thread = tir_lower_coord(lo, g->layout, s->tile_dim);
+        s->bound.is_long = held_along(g->layout, s->tile_dim) > FEW_CONSTANTS;
         position =
             tir_lower_add(lo, &lo->b, position, tir_lower_cast(lo, &lo->b, thread, lo->index));
     }

@@ -98,7 +98,7 @@ static struct tir_value *clamped(struct lower *lo, struct tir_value *x, int64_t 
 
 // A position and an extent of 64 bits as ones of 32 for which the same constants are inside: how
 // far below 0 the position is, and what is left of the extent from there on. A test in 64 bits
-// takes two registers for each constant, and a tile has many of them.
+// takes two registers for each constant; a row of sums in tensor memory has 128 of them.
 static void bring_near(struct lower *lo, struct lower_bound *bound)
 {
     struct tir_value *zero = tir_const_int(lo->f, bound->position->type, 0);
@@ -118,7 +118,7 @@ struct tir_value *tir_lower_bound_at(struct lower *lo, struct lower_bound *bound
     for (uint32_t i = 0; i < bound->known; i++)
         if (bound->constants[i] == constant)
             return bound->predicates[i];
-    const bool is_far = bound->position->type != lo->i32;
+    const bool is_far = bound->is_long && bound->position->type != lo->i32;
     if (is_far && !bound->near[0])
         bring_near(lo, bound);
     struct tir_value *position = is_far ? bound->near[0] : bound->position;

@@ -110,7 +110,8 @@ struct lower_bound {
     struct tir_value *position; // start + the thread's part
     struct tir_value *extent;   // of the same type, i32 or i64
     bool checked;               // may be out of range
-    struct tir_value *near[2];  // of 64 bits: both in 32 bits, once asked for
+    bool is_long;               // a thread has many constants
+    struct tir_value *near[2];  // if so, of 64 bits: both in 32 bits, once asked for
     uint32_t known;             // predicates made so far
     int64_t constants[64];
     struct tir_value *predicates[64];
