@@ -418,7 +418,7 @@ static void tell(const struct tmem_plan *p)
         const struct tmem_operand *o = &p->operands[i];
         if (o->group && is_loaded(o->group))
             tir_receipt_add(p->cx, TIR_TOPIC_COPY, o->tile->def->span, "copy of %s: tma",
-                            tir_ref_base(o->tile->def)->name);
+                            tir_ref_base(tmem_load(o))->name);
         if (o->is_computed || o->is_per_tile || o->is_arranged)
             continue;
         const struct tir_type slot = tmem_slot_type(o);
