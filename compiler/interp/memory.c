@@ -5,6 +5,7 @@
 // outside; loading, storing and atomics then walk that list.
 
 #include "interp/state.h"
+#include "ir/effect.h"
 
 #define OUTSIDE (-1)
 
@@ -413,7 +414,7 @@ void tir_interp_copy_async(struct interp *in, const struct tir_inst *inst)
     }
 }
 
-// Every thread that comes does all of it.
+// Every thread that comes does all of it, or one does.
 void tir_interp_store_async(struct interp *in, const struct tir_inst *inst)
 {
     struct places from = all_of(in, tir_interp_buffer(in, inst, inst->operands[0]));
@@ -422,7 +423,7 @@ void tir_interp_store_async(struct interp *in, const struct tir_inst *inst)
     if (to.lanes || from.count != to.count)
         tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED, "%u elements copied to %u", from.count,
                         to.count);
-    uint32_t times = op == TIR_OP_COUNT ? 1 : in->active_count;
+    uint32_t times = op == TIR_OP_COUNT || !tir_is_committed(inst) ? 1 : in->active_count;
     for (uint32_t i = 0; i < from.count * times; i++) {
         int64_t at = to.at[i % from.count];
         if (at == OUTSIDE)

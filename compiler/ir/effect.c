@@ -102,6 +102,14 @@ bool tir_is_group(const struct tir_inst *inst, enum tir_op op, enum tir_done don
     return is_op && tir_done_of_group(inst) == done;
 }
 
+bool tir_is_committed(const struct tir_inst *store)
+{
+    const struct tir_inst *inst = store->next;
+    while (inst && !tir_is_group(inst, TIR_OP_COMMIT_GROUP, tir_done_of(store)))
+        inst = inst->next;
+    return inst;
+}
+
 struct tir_inst *tir_build_group(struct tir_builder *b, enum tir_op op, enum tir_done done,
                                  int64_t groups)
 {

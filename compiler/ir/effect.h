@@ -63,6 +63,10 @@ bool tir_engine_combines(enum tir_word kind, enum tir_elem elem);
 // Is inst a commit_group or wait_group (op) for it? An await waits as wait_group does.
 bool tir_is_group(const struct tir_inst *inst, enum tir_op op, enum tir_done done);
 
+// Does the program itself close the group that the store_async joins? If not, one thread of those
+// that come starts it (pass `barrier`).
+bool tir_is_committed(const struct tir_inst *store);
+
 // Builds commit_group (op) or a wait_group for all but `groups` of what `done` stands for.
 struct tir_inst *tir_build_group(struct tir_builder *b, enum tir_op op, enum tir_done done,
                                  int64_t groups);

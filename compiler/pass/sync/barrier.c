@@ -82,15 +82,6 @@ static void through_scratch(struct barriers *b, struct state *s, struct tir_inst
     tir_barrier_add(b, s, tir_barrier_range_of(b, inst, scratch, TIR_ACCESS_READ));
 }
 
-// Does the program itself close the group that the store_async joins?
-static bool is_committed(const struct tir_inst *store)
-{
-    const struct tir_inst *inst = store->next;
-    while (inst && !tir_is_group(inst, TIR_OP_COMMIT_GROUP, tir_done_of(store)))
-        inst = inst->next;
-    return inst;
-}
-
 static void start_once(struct barriers *b, struct tir_inst *store)
 {
     struct tir_builder build = tir_builder_before(b->f, store);
@@ -149,7 +140,7 @@ static void walk_effects(struct barriers *b, struct tir_inst *inst, struct state
         count++;
     }
     const bool is_ours = count && done->by_one && by_group && !ranges[0].by_hand && !b->branch &&
-                         !is_committed(inst);
+                         !tir_is_committed(inst);
     for (uint32_t i = 0; i < count; i++)
         tir_barrier_order(b, s, inst, &ranges[i]);
     order_tensors(b, inst, s, true);
