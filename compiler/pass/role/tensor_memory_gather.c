@@ -299,6 +299,9 @@ void tir_tmem_build_gather_role(struct tmem_plan *p, struct tir_builder *b)
     build_rounds(&g, &in);
     tir_tmem_leave(&g.role, &in);
     tir_tmem_end_tiles(&g.role, &in);
+    for (uint32_t i = 0; i < p->group_count; i++) // freed after the sums are handed on
+        if (p->groups[i].is_gathered && p->groups[i].is_per_tile)
+            tir_tmem_drain(&g.role, &p->groups[i].channel);
     tir_tmem_end_role(&g.role);
     look_up_ahead(&g);
     tell(p);
