@@ -18,6 +18,29 @@ struct tir_query {
 const struct tir_type *tir_infer_refuse(struct tir_query *q, const char *format, ...)
     TIR_PRINTF(2, 3);
 bool tir_infer_axis(struct tir_query *q, uint32_t rank, uint32_t *axis);
+// t, with the stated layout if that is all the two differ in.
+const struct tir_type *tir_infer_stated_layout(struct tir_query *q, const struct tir_type *t);
+// Tile t as the result of an operation on operand i, whose layout follows from the operand's.
+const struct tir_type *tir_infer_operand_layout(struct tir_query *q, uint32_t i,
+                                                const struct tir_type *t,
+                                                const struct tir_layout *layout);
+// The slice the instruction names, as a tile or scalar without a layout, and whether its mask is
+// one of such a tile (infer_slice.c).
+const struct tir_type *tir_infer_slice(struct tir_query *q);
+bool tir_infer_mask_fits(struct tir_query *q, uint32_t operand, const struct tir_type *slice);
+// Of operations on slices (infer_slice.c).
+const struct tir_type *tir_infer_load(struct tir_query *q);
+const struct tir_type *tir_infer_atomic(struct tir_query *q);
+const struct tir_type *tir_infer_atom(struct tir_query *q);
+const struct tir_type *tir_infer_view(struct tir_query *q);
+const struct tir_type *tir_infer_index(struct tir_query *q);
+// Whether an operation waits for the phase of an mbarrier; whether its first operand is the
+// response to a try_cancel: 16 bytes, or such parts and a place (infer_effect.c).
+bool tir_infer_phase(struct tir_query *q);
+bool tir_infer_response(struct tir_query *q);
+// Of operations without a result, and of puts and gets (infer_effect.c).
+const struct tir_type *tir_infer_none(struct tir_query *q);
+const struct tir_type *tir_infer_ring(struct tir_query *q);
 // Of operations whose type is stated (infer_stated.c).
 const struct tir_type *tir_infer_stated(struct tir_query *q);
 // Of a copy from shared to tensor memory, and whether a product's scales are those of a and b

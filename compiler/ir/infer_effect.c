@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What operations without a result ask of their operands: stores, copies, mbarriers, products in
+// tensor memory, rings.
+
+#include "ir/infer.h"
+
+// Whether bar, unless it is absent, is a buffer of mbarriers.
+static bool is_barrier(struct tir_query *q, const struct tir_value *bar)
+{
+    if (!bar || (bar->type->elem == TIR_MBARRIER && bar->type->space == TIR_SPACE_SHARED))
+        return true;
+    if (bar->type->elem == TIR_MBARRIER && bar->type->space == TIR_SPACE_CLUSTER) {
+        tir_infer_refuse(q, "an mbarrier of another CTA is for tensor copies to shared memory; "
+                            "`arrive` takes it by `cta = i`, `commit` by `ctas = mask`");
+        return false;
+    }
+    tir_infer_refuse(q, "%s is not an mbarrier", tir_infer_text(q, bar->type));
+    return false;
+}
+
+bool tir_infer_phase(struct tir_query *q)
+{
+    if (tir_infer_operand(q, TIR_WAIT_PARITY) != tir_infer_scalar(q, TIR_I32)) {
+        tir_infer_refuse(q, "the parity must be an i32");
+        return false;
+    }
+    return is_barrier(q, q->inst->operands[TIR_BAR]);
+}
+
+bool tir_infer_response(struct tir_query *q)
+{
+    const struct tir_type *t = tir_infer_operand(q, TIR_CANCEL_RESPONSE);
+    if (t->space == TIR_SPACE_SHARED && t->elem == TIR_U32 && t->rank &&
+        t->shape[t->rank - 1] == 4 && (t->rank == 1 || q->inst->operands[TIR_CANCEL_AT]))
+        return true;
+    tir_infer_refuse(q, "a response is a shared u32[4], not %s", tir_infer_text(q, t));
+    return false;
+}
+
+const struct tir_type *tir_infer_ring(struct tir_query *q)
+{
+    const struct tir_value *ring = q->inst->operands[0];
+    if (!ring->def || ring->def->op != TIR_OP_RING || ring->index != 0)
+        return tir_infer_refuse(q, "%s is not the first buffer of a ring",
+                                tir_infer_text(q, ring->type));
+    return q->inst->result_count && q->stated ? q->stated : tir_infer_nothing(q);
+}
+
+// Operands of a product in tensor memory, and the sums that they give.
+static const struct tir_type *rule_gemm_tmem(struct tir_query *q)
+{
+    const struct tir_type *a = tir_infer_operand(q, TIR_DOT_A);
+    const struct tir_type *b = tir_infer_operand(q, TIR_DOT_B);
+    const struct tir_type *acc = tir_infer_operand(q, TIR_DOT_ACC);
+    const struct tir_value *accumulate = q->inst->operands[TIR_GEMM_ACCUMULATE];
+    if (a->rank != 2 || (a->space != TIR_SPACE_SHARED && a->space != TIR_SPACE_TMEM))
+        return tir_infer_refuse(q, "%s is no matrix in shared or tensor memory",
+                                tir_infer_text(q, a));
+    if (b->rank != 2 || b->space != TIR_SPACE_SHARED)
+        return tir_infer_refuse(q, "%s is no matrix in shared memory", tir_infer_text(q, b));
+    if (acc->rank != 2 || acc->space != TIR_SPACE_TMEM)
+        return tir_infer_refuse(q, "%s is no matrix in tensor memory", tir_infer_text(q, acc));
+    const bool has_scales = q->inst->operands[TIR_GEMM_SA] || q->inst->operands[TIR_GEMM_SB];
+    const enum tir_elem sums = has_scales || (tir_elem_is_fp8(a->elem) && tir_elem_is_fp8(b->elem))
+                                   ? TIR_F32
+                                   : tir_dot_elem(a->elem, b->elem, acc->elem);
+    if (has_scales && !tir_infer_scales_fit(q, a, b))
+        return NULL;
+    if (a->shape[1] != b->shape[0] || sums == TIR_NONE)
+        return tir_infer_refuse(q, "%s and %s do not multiply", tir_infer_text(q, a),
+                                tir_infer_text(q, b));
+    const int64_t ctas = tir_tmem_is_pair(q->inst->operands[TIR_DOT_ACC]) ? 2 : 1;
+    if (acc->elem != sums || acc->shape[0] != a->shape[0] || acc->shape[1] != ctas * b->shape[1])
+        return tir_infer_refuse(
+            q, "the sums are %s where %s[%lld, %lld] is needed%s", tir_infer_text(q, acc),
+            tir_elems[sums].name, (long long)a->shape[0], (long long)(ctas * b->shape[1]),
+            ctas > 1 ? ": each CTA of the pair has half of the columns of B" : "");
+    if (accumulate && accumulate->type != tir_infer_scalar(q, TIR_BOOL))
+        return tir_infer_refuse(q, "accumulate must be a bool");
+    return tir_infer_nothing(q);
+}
+
+static bool is_from_tensor(struct tir_query *q)
+{
+    if (tir_ref_base(q->inst)->type->space == TIR_SPACE_GLOBAL)
+        return true;
+    tir_infer_refuse(q, "what is copied to shared memory of the CTA is a part of a tensor; "
+                        "`s[...] = load(t[...])` stores from one buffer to another");
+    return false;
+}
+
+static bool is_remote_copy(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    if (tir_ref_base(inst)->type->space != TIR_SPACE_SHARED) {
+        tir_infer_refuse(q, "what is copied to another CTA is a shared buffer; parts of tensors "
+                            "come to several CTAs by `ctas = mask`");
+        return false;
+    }
+    const bool bulk = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_bulk;
+    if (!bulk || !inst->operands[TIR_COPY_MBAR] || inst->operands[TIR_COPY_CTAS] ||
+        inst->operands[TIR_COPY_PRED] || inst->operands[TIR_COPY_MASK]) {
+        tir_infer_refuse(q, "a copy to another CTA has `mbar = ..., engine = bulk` and no mask");
+        return false;
+    }
+    return true;
+}
+
+// What a copy completes its bytes at.
+static bool is_copy_barrier(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    const bool is_load = inst->op == TIR_OP_TMA_LOAD;
+    const struct tir_value *bar = inst->operands[is_load ? TIR_TMA_BAR : TIR_COPY_MBAR];
+    if (!bar || bar->type->elem != TIR_MBARRIER || bar->type->space != TIR_SPACE_CLUSTER)
+        return is_barrier(q, bar);
+    if (is_load || (tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma &&
+                    inst->operands[TIR_COPY_TO]->type->space == TIR_SPACE_SHARED))
+        return true;
+    tir_infer_refuse(q, "a copy that completes at an mbarrier of the other CTA of its pair is a "
+                        "tensor copy to shared memory: `engine = tma`");
+    return false;
+}
+
+static const struct tir_type *rule_push(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    const struct tir_type *slice = tir_infer_slice(q),
+                          *value = tir_infer_operand(q, TIR_STORE_VALUE);
+    if (!slice)
+        return NULL;
+    if (tir_ref_base(inst)->type->space != TIR_SPACE_CLUSTER || !inst->operands[TIR_PUSH_MBAR])
+        return tir_infer_refuse(
+            q,
+            "a store with `mbar` is one to another CTA, `store(remote(s, cta)[i], x, mbar = b)`");
+    const uint32_t bits = tir_elems[slice->elem].bits;
+    if (!tir_type_is_scalar(slice) || (bits != 32 && bits != 64))
+        return tir_infer_refuse(q,
+                                "a store that an mbarrier hears of is of one element of 4 or 8 "
+                                "bytes, not of %s",
+                                tir_infer_text(q, slice));
+    if (!tir_infer_same_but_layout(value, slice))
+        return tir_infer_refuse(q, "%s stored to a slice %s", tir_infer_text(q, value),
+                                tir_infer_text(q, slice));
+    return is_barrier(q, inst->operands[TIR_PUSH_MBAR]) ? tir_infer_nothing(q) : NULL;
+}
+
+// A tensor copy makes elements of 4 or 6 bits of the bytes in which they are packed.
+static bool copy_fits(const struct tir_inst *copy, const struct tir_type *from,
+                      const struct tir_type *to)
+{
+    struct tir_type t = *to;
+    const uint32_t bits = tir_copy_packed(copy), last = t.rank - 1;
+    if (bits && t.rank && t.shape[last] * bits % 8 == 0 &&
+        tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma) {
+        t.elem = from->elem;
+        t.shape[last] = t.shape[last] * bits / 8;
+    }
+    return t.elem == from->elem && tir_type_same_shape(&t, from);
+}
+
+const struct tir_type *tir_infer_none(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    if (inst->op == TIR_OP_STORE) {
+        const struct tir_type *slice = tir_infer_slice(q);
+        if (!slice || !tir_infer_mask_fits(q, TIR_STORE_MASK, slice))
+            return NULL;
+        if (!tir_infer_same_but_layout(tir_infer_operand(q, TIR_STORE_VALUE), slice))
+            return tir_infer_refuse(q, "%s stored to a slice %s",
+                                    tir_infer_text(q, tir_infer_operand(q, TIR_STORE_VALUE)),
+                                    tir_infer_text(q, slice));
+    } else if (inst->op == TIR_OP_PUSH) {
+        return rule_push(q);
+    } else if (inst->op == TIR_OP_COPY_ASYNC) {
+        const struct tir_type *slice = tir_infer_slice(q), *to = tir_infer_operand(q, 0);
+        if (!slice || !tir_infer_mask_fits(q, TIR_COPY_MASK, slice))
+            return NULL;
+        const bool is_remote = to->space == TIR_SPACE_CLUSTER;
+        if ((to->space != TIR_SPACE_SHARED && !is_remote) || !copy_fits(inst, slice, to))
+            return tir_infer_refuse(q, "%s copied to %s", tir_infer_text(q, slice),
+                                    tir_infer_text(q, to));
+        if (!(is_remote ? is_remote_copy(q) : is_from_tensor(q)))
+            return NULL;
+        if (inst->operands[TIR_COPY_MASK] &&
+            (inst->operands[TIR_COPY_MBAR] || tir_attr_find(inst, TIR_ATTR_engine)))
+            return tir_infer_refuse(q, "a copy that an engine starts as a whole has no mask");
+        return is_copy_barrier(q) ? tir_infer_nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_STORE_ASYNC) {
+        const struct tir_type *slice = tir_infer_slice(q), *from = tir_infer_operand(q, 0);
+        if (!slice)
+            return NULL;
+        if (from->space != TIR_SPACE_SHARED || from->elem != slice->elem ||
+            !tir_type_same_shape(from, slice))
+            return tir_infer_refuse(q, "%s copied to %s", tir_infer_text(q, from),
+                                    tir_infer_text(q, slice));
+    } else if (inst->op == TIR_OP_PREFETCH || inst->op == TIR_OP_TMA_PREFETCH ||
+               inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_STORE) {
+        const struct tir_type *slice = tir_infer_slice(q);
+        if (slice && tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
+            return tir_infer_refuse(q, "%s is not a part of a tensor", tir_infer_text(q, slice));
+        if (inst->op == TIR_OP_TMA_LOAD && !is_copy_barrier(q))
+            return NULL;
+        return slice ? tir_infer_nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_MBARRIER_INIT || inst->op == TIR_OP_ARRIVE ||
+               inst->op == TIR_OP_WAIT) {
+        const bool fits =
+            inst->op == TIR_OP_WAIT ? tir_infer_phase(q) : is_barrier(q, inst->operands[TIR_BAR]);
+        return fits ? tir_infer_nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_TRY_CANCEL) {
+        const bool fits = tir_infer_response(q) && is_barrier(q, inst->operands[TIR_CANCEL_BAR]);
+        return fits ? tir_infer_nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_COMMIT) {
+        if (inst->operands[TIR_COMMIT_CTAS] && tir_commits_copies(inst))
+            return tir_infer_refuse(q, "copies by threads arrive in their own CTA: `ctas` is for "
+                                       "products in tensor memory");
+        return is_barrier(q, inst->operands[TIR_BAR]) ? tir_infer_nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_GEMM_TMEM) {
+        return rule_gemm_tmem(q);
+    } else if (inst->op == TIR_OP_TMEM_COPY) {
+        return tir_infer_tmem_copy(q);
+    } else if (inst->op == TIR_OP_BULK_LOAD || inst->op == TIR_OP_BULK_SEND ||
+               inst->op == TIR_OP_ST_ASYNC) {
+        return is_barrier(q, inst->operands[TIR_TMA_BAR]) ? tir_infer_nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_PUT) {
+        return tir_infer_ring(q);
+    } else if (inst->op == TIR_OP_PRINT) {
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (!tir_type_is_scalar(inst->operands[i]->type))
+                return tir_infer_refuse(q, "a line is made of scalars, not of %s",
+                                        tir_infer_text(q, inst->operands[i]->type));
+    } else if ((inst->op == TIR_OP_ASSUME || inst->op == TIR_OP_ASSERT) &&
+               tir_infer_operand(q, 0) != tir_infer_scalar(q, TIR_BOOL)) {
+        return tir_infer_refuse(q, "the condition must be a bool");
+    }
+    return tir_infer_nothing(q);
+}
