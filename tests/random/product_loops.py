@@ -189,7 +189,7 @@ def check_notes(tirc, seeds, folder):
     """Prints what ptxas says of each program with products on warpgroups. How many have a note."""
     noted, stacks = 0, {}
     for seed in seeds:
-        text = program(random.Random(seed))[0]
+        text = program(seed)[0]
         path = pathlib.Path(folder, f"{seed}.tir")
         path.write_text(text)
         notes, of_entries = assembled.wrong(tirc, path)
