@@ -280,17 +280,21 @@ bool builtin_size(struct lower *l, struct call *c, int which, val_list *out)
     return give(l, out, size_of(l, v.ir, axis));
 }
 
+// An element type and a value, the arguments of the call. NULL: reported.
+static struct tir_value *elem_and_value(struct lower *l, struct call *c, enum tir_elem *elem)
+{
+    if (!lower_elem_arg(l, call_arg(c, 0), elem))
+        return NULL;
+    const struct ast_expr *e = call_arg(c, 1);
+    struct val v = lower_expr(l, e);
+    return convert_is_value(l, e->span, v) ? convert_default(l, e->span, v) : NULL;
+}
+
 bool builtin_bitcast(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
     enum tir_elem elem;
-    if (!lower_elem_arg(l, call_arg(c, 0), &elem))
-        return false;
-    const struct ast_expr *e = call_arg(c, 1);
-    struct val v = lower_expr(l, e);
-    if (!convert_is_value(l, e->span, v))
-        return false;
-    struct tir_value *x = convert_default(l, e->span, v);
+    struct tir_value *x = elem_and_value(l, c, &elem);
     if (!x)
         return false;
     if (tir_elems[elem].bits != tir_elems[x->type->elem].bits) {
@@ -307,13 +311,7 @@ bool builtin_expand(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
     enum tir_elem elem;
-    if (!lower_elem_arg(l, call_arg(c, 0), &elem))
-        return false;
-    const struct ast_expr *e = call_arg(c, 1);
-    struct val v = lower_expr(l, e);
-    if (!convert_is_value(l, e->span, v))
-        return false;
-    struct tir_value *x = convert_default(l, e->span, v);
+    struct tir_value *x = elem_and_value(l, c, &elem);
     if (!x)
         return false;
     struct tir_type t = *x->type;

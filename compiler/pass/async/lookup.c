@@ -90,3 +90,16 @@ void tir_lookups_yield(struct tir_lookups *l, struct tir_builder *b, struct tir_
     vec_foreach(struct tir_value *, it, &l->found)
         tir_yield_add(l->f, l->loop->regions[0], look_up(l, b, *it, &round));
 }
+
+void tir_lookups_run_ahead(struct tir_lookups *l, struct tir_inst *place)
+{
+    const struct tir_inst *loop = l->loop;
+    struct tir_map carried;
+    tir_map_init(&carried, l->arena);
+    tir_lookups_carry(l, loop->operands[TIR_FOR_BEGIN], &carried);
+    struct tir_builder b = tir_builder_before(l->f, place);
+    tir_lookups_yield(
+        l, &b, tir_binary(&b, TIR_OP_ADD, loop->regions[0]->args[0], loop->operands[TIR_FOR_STEP]));
+    vec_foreach(struct tir_value *, it, &l->found)
+        tir_replace_uses(l->f, *it, tir_map_get(&carried, tir_map_key(*it)));
+}

@@ -25,6 +25,8 @@ bool tir_is_lookup(const struct tir_lookups *l, const struct tir_value *v);
 // Makes the loop carry what is found, from what the loop variable `first` looks up on; map gets the
 // value that is carried for each lookup.
 void tir_lookups_carry(struct tir_lookups *l, struct tir_value *first, struct tir_map *map);
+// Each round takes what the round before it looked up, in front of `place` in the loop's block.
+void tir_lookups_run_ahead(struct tir_lookups *l, struct tir_inst *place);
 // Yields what `at` looks up, at b in the loop's block.
 void tir_lookups_yield(struct tir_lookups *l, struct tir_builder *b, struct tir_value *at);
 

@@ -24,36 +24,11 @@
 // loads of a loop; the first come first). The last round loads what no round needs; outside of the
 // tensor that is 0.
 
-#include "ir/follow.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "pass/async/lookup.h"
+#include "pass/async/pipeline.h"
 #include "pass/receipt.h"
-
-struct prefetch {
-    struct tir_func *f;
-    const struct tir_block *body; // of the loop
-};
-
-static bool is_read(const struct tir_func *f, const struct tir_inst *inst)
-{
-    const struct tir_value *base = inst->op == TIR_OP_LOAD ? tir_ref_base(inst) : NULL;
-    return base && base->type->space == TIR_SPACE_GLOBAL && tir_is_only_read(f, base);
-}
-
-// Does v follow from the loop's variable, and from what is known in front of the loop?
-static enum tir_answer is_known_ahead(void *user, struct tir_value *v)
-{
-    const struct prefetch *p = user;
-    if (!v->def)
-        return v->kind == TIR_VALUE_CONST || v->block != p->body || v == p->body->args[0] ? TIR_YES
-                                                                                          : TIR_NO;
-    if (!tir_block_contains(p->body, v->def))
-        return TIR_YES;
-    const bool is_plain = v->def->block == p->body && !v->def->region_count &&
-                          (tir_has_trait(v->def, TIR_PURE) || is_read(p->f, v->def));
-    return is_plain ? TIR_IF_OPERANDS : TIR_NO;
-}
 
 // Registers of a thread: elements of few bits have one each while a loop carries them.
 static int64_t registers_of(const struct tir_type *t)
@@ -79,13 +54,14 @@ static struct tir_inst *last_product(const struct tir_inst *loop)
     return inst;
 }
 
-static void find(struct tir_lookups *l, struct prefetch *p)
+static void find(struct tir_lookups *l)
 {
+    struct tir_block *body = l->loop->regions[0];
     struct tir_follow ahead;
     int64_t registers = 0;
-    tir_follow_init(&ahead, l->arena, is_known_ahead, p);
-    for (struct tir_inst *inst = p->body->first; inst; inst = inst->next) {
-        if (!is_read(p->f, inst) || !tir_follows(&ahead, inst->results[0]))
+    tir_runs_ahead_init(&ahead, l->arena, l->f, body);
+    for (struct tir_inst *inst = body->first; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_LOAD || !tir_follows(&ahead, inst->results[0]))
             continue;
         registers += registers_of(inst->results[0]->type);
         if (registers > TIR_BUDGET_AHEAD_REGISTERS)
@@ -96,23 +72,14 @@ static void find(struct tir_lookups *l, struct prefetch *p)
 
 static bool visit(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *loop)
 {
-    struct prefetch p = {f, loop->regions[0]};
     struct tir_lookups loads;
-    struct tir_map carried;
     tir_lookups_init(&loads, f, cx->scratch, loop);
-    find(&loads, &p);
+    find(&loads);
     if (!loads.found.len)
         return false;
-    tir_map_init(&carried, cx->scratch);
-    tir_lookups_carry(&loads, loop->operands[TIR_FOR_BEGIN], &carried);
-    struct tir_builder b = tir_builder_before(f, last_product(loop)->next);
-    tir_lookups_yield(&loads, &b,
-                      tir_binary(&b, TIR_OP_ADD, p.body->args[0], loop->operands[TIR_FOR_STEP]));
-    vec_foreach(struct tir_value *, it, &loads.found) {
+    tir_lookups_run_ahead(&loads, last_product(loop)->next);
+    vec_foreach(struct tir_value *, it, &loads.found)
         tir_receipt_add(cx, TIR_TOPIC_LOOP, (*it)->def->span, "load: a round ahead of its use");
-        tir_replace_uses(f, *it, tir_map_get(&carried, tir_map_key(*it)));
-        tir_remove((*it)->def);
-    }
     return true;
 }
 
@@ -126,6 +93,6 @@ enum tir_change tir_pass_prefetch(struct tir_func *f, struct tir_pass_cx *cx)
     vec_foreach(struct tir_inst *, it, &loops)
         change = visit(f, cx, *it) ? TIR_CHANGED : change;
     if (change == TIR_CHANGED)
-        tir_pass_dce(f, cx); // what the addresses were computed from
+        tir_pass_dce(f, cx); // the loads, and what their addresses were computed from
     return change;
 }

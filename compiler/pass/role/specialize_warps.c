@@ -45,9 +45,8 @@
 // them it has enough, so the warp follows it, and more CTAs have room on a multiprocessor:
 //     role load warps(1) first(4) { ... }
 //     role math warps(4) first(0) { ... }
-// If puts compute the tiles
-// that they store, or copy rows by cp.async, `load` has as many warps as `math`, since the tiles
-// are already spread over these.
+// If puts compute the tiles that they store, or copy rows by cp.async, `load` has as many warps as
+// `math`, since the tiles are already spread over these.
 
 #include "base/bitset.h"
 #include "ir/crew.h"

@@ -237,14 +237,7 @@ static void look_up_ahead(struct gather *g)
         known &= tir_follows(&ahead, *it);
     if (!known)
         return;
-    struct tir_map carried;
-    tir_map_init(&carried, p->cx->scratch);
-    tir_lookups_carry(&lookups, loop->operands[TIR_FOR_BEGIN], &carried);
-    struct tir_builder b = tir_builder_before(p->f, body->first);
-    tir_lookups_yield(&lookups, &b,
-                      tir_binary(&b, TIR_OP_ADD, body->args[0], loop->operands[TIR_FOR_STEP]));
-    vec_foreach(struct tir_value *, it, &lookups.found)
-        tir_replace_uses(p->f, *it, tir_map_get(&carried, tir_map_key(*it)));
+    tir_lookups_run_ahead(&lookups, body->first);
     tir_receipt_add(p->cx, TIR_TOPIC_RING, loop->span,
                     "ring: addresses looked up an iteration before");
 }
