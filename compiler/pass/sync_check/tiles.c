@@ -2,8 +2,9 @@
 // sync_check on scalars of tiles, such as `any(x > 0.0)`: which of them are the same number.
 //
 // Tiles are not replayed. So each has a number by its text: of its operation, its attributes and
-// its operands, down to constants and to values that something else gave. Such a value is another
-// one in each round of the loops around it. Loads of one place of a tensor that the kernel does not
+// its operands, down to constants and to values that something else gave, and of what its blocks
+// yield (the combination of a scan, the two sides of an if). Such a value is another one in each
+// round of the loops around it. Loads of one place of a tensor that the kernel does not
 // write are the same. Two roles walk copies of a loop, so its counters go by the text of the loop,
 // and what is computed of them by its own.
 
@@ -57,47 +58,94 @@ static void find_counters(struct sync_program *p, const struct tir_inst *loop)
             (struct sync_source){.number = tir_sync_mix(h, i) | 1, .block = body};
 }
 
-// Does the text say all there is to know of the result?
+static bool is_combination(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN;
+}
+
+// The elements that a reduction or scan combines, by how many combinations are around its own.
+static void find_combined(struct sync_program *p, const struct tir_block *combination)
+{
+    uint32_t around = 0;
+    for (const struct tir_inst *at = combination->owner; at; at = at->block->owner)
+        around += is_combination(at);
+    for (uint32_t i = 0; i < combination->arg_count; i++)
+        p->sources[combination->args[i]->id] = (struct sync_source){
+            .number = tir_sync_mix(tir_sync_mix(TIR_OP_COUNT + 2, around), i) | 1};
+}
+
+// Does the text say all there is to know of the results?
 static bool is_by_text(const struct tir_func *f, const struct tir_inst *inst)
 {
-    if (!inst->result_count || inst->region_count || tir_has_trait(inst, TIR_THREAD))
+    if (!inst->result_count || tir_has_trait(inst, TIR_THREAD))
+        return false;
+    if (inst->op == TIR_OP_IF || is_combination(inst))
+        return true;
+    if (inst->region_count)
         return false;
     return inst->op == TIR_OP_LOAD ? tir_is_only_read(f, tir_ref_base(inst))
                                    : tir_has_trait(inst, TIR_PURE);
 }
 
+static void add_source(const struct sync_program *p, struct sync_source *out, uint32_t place,
+                       const struct tir_value *v)
+{
+    const struct sync_source from = source_of(p, v);
+    out->number = tir_sync_mix(tir_sync_mix(out->number, place), from.number);
+    if (depth_of(from.block) > depth_of(out->block))
+        out->block = from.block;
+}
+
+static void find_source(struct sync_program *p, const struct tir_inst *inst)
+{
+    if (inst->op == TIR_OP_CONVERT_LAYOUT) { // the same elements
+        p->sources[inst->results[0]->id] = source_of(p, inst->operands[0]);
+        return;
+    }
+    struct sync_source out = {.number = of_attrs(inst, inst->op)};
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        const bool is_scratch = v && tir_type_is_buffer(v->type) && inst->op != TIR_OP_LOAD;
+        if (v && !is_scratch) // which not every role needs
+            add_source(p, &out, i, v);
+    }
+    // of an if, each result is by its own yields: a copy of it may yield fewer
+    for (uint32_t i = 0; is_combination(inst) && inst->region_count && i < inst->result_count; i++)
+        add_source(p, &out, i, tir_yield_of(inst->regions[0])->operands[i]);
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        const struct tir_type *t = inst->results[i]->type;
+        struct sync_source one = out;
+        for (uint32_t r = 0; inst->op == TIR_OP_IF && r < inst->region_count; r++)
+            add_source(p, &one, r, tir_yield_of(inst->regions[r])->operands[i]);
+        one.number = tir_sync_mix(one.number, t->elem);
+        if (inst->op != TIR_OP_IF)
+            one.number = tir_sync_mix(one.number, i);
+        for (uint32_t d = 0; d < t->rank; d++)
+            one.number = tir_sync_mix(one.number, (uint64_t)t->shape[d]);
+        one.number |= 1;
+        p->sources[inst->results[i]->id] = one;
+    }
+}
+
+static void find_sources(struct sync_program *p, const struct tir_block *block)
+{
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        if (inst->op == TIR_OP_FOR || inst->op == TIR_OP_TILES)
+            find_counters(p, inst);
+        for (uint32_t r = 0; r < inst->region_count; r++) {
+            if (is_combination(inst))
+                find_combined(p, inst->regions[r]);
+            find_sources(p, inst->regions[r]);
+        }
+        if (is_by_text(p->f, inst))
+            find_source(p, inst);
+    }
+}
+
 void tir_sync_find_sources(struct sync_program *p)
 {
     p->sources = arena_array(p->cx->scratch, struct sync_source, p->f->value_count);
-    tir_foreach_inst(inst, p->f) {
-        if (inst->op == TIR_OP_FOR || inst->op == TIR_OP_TILES)
-            find_counters(p, inst);
-        if (!is_by_text(p->f, inst))
-            continue;
-        if (inst->op == TIR_OP_CONVERT_LAYOUT) { // the same elements
-            p->sources[inst->results[0]->id] = source_of(p, inst->operands[0]);
-            continue;
-        }
-        struct sync_source out = {.number = of_attrs(inst, inst->op)};
-        for (uint32_t i = 0; i < inst->operand_count; i++) {
-            const struct tir_value *v = inst->operands[i];
-            const bool is_scratch = v && tir_type_is_buffer(v->type) && inst->op != TIR_OP_LOAD;
-            if (!v || is_scratch) // which not every role needs
-                continue;
-            const struct sync_source from = source_of(p, v);
-            out.number = tir_sync_mix(tir_sync_mix(out.number, i), from.number);
-            if (depth_of(from.block) > depth_of(out.block))
-                out.block = from.block;
-        }
-        for (uint32_t i = 0; i < inst->result_count; i++) {
-            const struct tir_type *t = inst->results[i]->type;
-            struct sync_source *to = &p->sources[inst->results[i]->id];
-            *to = out;
-            to->number = tir_sync_mix(tir_sync_mix(out.number, t->elem), i) | 1;
-            for (uint32_t d = 0; d < t->rank; d++)
-                to->number = tir_sync_mix(to->number, (uint64_t)t->shape[d]) | 1;
-        }
-    }
+    find_sources(p, p->f->body);
 }
 
 uint64_t tir_sync_of_tiles(const struct sync_run *r, const struct sync_agent *a,
