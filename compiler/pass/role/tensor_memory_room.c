@@ -6,6 +6,7 @@
 
 #include "pass/role/tensor_memory.h"
 
+#include "ir/walk.h"
 #include "machine/target.h"
 
 enum {
@@ -49,11 +50,21 @@ static int64_t carried_bytes(struct tmem_plan *p)
     return bytes;
 }
 
+// Sums of products that stay with the role that computes, such as those of a tail.
+static int64_t kept_bytes(struct tmem_plan *p)
+{
+    int64_t bytes = 0;
+    tir_foreach_inst_in(inst, p->tiles->regions[0])
+        if (inst->op == TIR_OP_DOT && !tir_tmem_product_of(p, inst))
+            bytes += tir_type_bytes(inst->results[0]->type);
+    return bytes;
+}
+
 // A warpgroup for each block of rows, or two that have half of the columns each: a thread has at
 // most 128 registers of sums, and 64 beside as many that the loop carries.
 static const char *take_warps(struct tmem_plan *p)
 {
-    int64_t blocks = 1, after = 0, most = 0; // bytes of sums: after the loop, of one product
+    int64_t blocks = 1, after = kept_bytes(p), most = 0; // bytes of sums: after the loop, of one
     for (uint32_t i = 0; i < p->product_count; i++) {
         const struct tmem_product *t = &p->products[i];
         const struct tir_type *type = tmem_sums_type(t);
