@@ -19,17 +19,10 @@ struct walker {
     VEC(const struct tir_value *) work;
 };
 
-// Do other threads of the CTA, or of the cluster, see it?
-static bool is_shared(const struct tir_value *v)
-{
-    return v && (v->type->space == TIR_SPACE_SHARED || v->type->space == TIR_SPACE_CLUSTER ||
-                 v->type->space == TIR_SPACE_TMEM);
-}
-
 static bool touches_shared(const struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (is_shared(inst->operands[i]))
+        if (tir_sync_is_shared(inst->operands[i]))
             return true;
     return false;
 }
@@ -171,7 +164,7 @@ static void need_of_event(struct walker *w, const struct tir_inst *inst)
     case TIR_OP_LOAD:
     case TIR_OP_STORE:
     case TIR_OP_ATOMIC:
-        if (is_shared(tir_ref_base(inst)))
+        if (tir_sync_is_shared(tir_ref_base(inst)))
             need_slice(w, inst);
         if (inst->op == TIR_OP_ATOMIC)
             need(w, inst->operands[TIR_ATOMIC_SCRATCH]);
@@ -184,7 +177,7 @@ static void need_of_event(struct walker *w, const struct tir_inst *inst)
         need(w, inst->operands[TIR_COPY_TO]);
         need(w, inst->operands[TIR_COPY_MBAR]);
         need(w, inst->operands[TIR_COPY_CTAS]);
-        if (is_shared(tir_ref_base(inst)))
+        if (tir_sync_is_shared(tir_ref_base(inst)))
             need_slice(w, inst);
         break;
     case TIR_OP_STORE_ASYNC:
@@ -293,7 +286,7 @@ static void trace(struct walker *w, const struct tir_value *v)
             need_carried(w, from, v->index - lead);
     } else if (!tir_type_is_tile(v->type)) {
         need_scalars(w, from);
-        if (w->visits && from->op == TIR_OP_LOAD && is_shared(tir_ref_base(from)))
+        if (w->visits && from->op == TIR_OP_LOAD && tir_sync_is_shared(tir_ref_base(from)))
             need_stored(w, tir_buffer_root(tir_ref_base(from)));
         if (w->visits && is_query(from))
             need_stored(w, tir_buffer_root(from->operands[TIR_CANCEL_RESPONSE]));
@@ -470,198 +463,6 @@ bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, 
     return false;
 }
 
-// Buffers and agents.
-
-// The bytes of shared memory, or of one lane of tensor memory, before the buffer and in it.
-static int64_t start_of(const struct tir_inst *buffer)
-{
-    return buffer->op == TIR_OP_TMEM_BUFFER ? 4 * tir_attr_int(buffer, TIR_ATTR_column, 0)
-                                            : tir_attr_int(buffer, TIR_ATTR_offset, 0);
-}
-
-static int64_t length_of(const struct tir_inst *buffer)
-{
-    const struct tir_type *t = buffer->results[0]->type;
-    const bool is_pair = tir_attr_find(buffer, TIR_ATTR_cta_group);
-    return buffer->op == TIR_OP_TMEM_BUFFER ? 4 * tir_tmem_columns(t, is_pair)
-                                            : tir_buffer_bytes(t);
-}
-
-// Where the buffer that an alias is of begins.
-static int64_t begin_of(const struct sync_program *p, const struct tir_value *alloc)
-{
-    vec_foreach(const struct sync_root, root, &p->roots)
-        if (root->alloc == alloc)
-            return root->begin;
-    tir_unreachable();
-}
-
-static void find_roots(struct sync_program *p)
-{
-    // What has no place is somewhere else; tensor memory, where columns have places, is too.
-    int64_t elsewhere = INT64_C(1) << 40;
-    const int64_t columns = INT64_C(1) << 41;
-    tir_foreach_inst(inst, p->f) {
-        if ((!tir_is_allocated(inst) && inst->op != TIR_OP_TMEM_BUFFER) ||
-            !is_shared(inst->results[0]))
-            continue;
-        const struct tir_type *t = inst->results[0]->type;
-        const bool placed = inst->op != TIR_OP_ALLOC || tir_attr_find(inst, TIR_ATTR_offset);
-        const int64_t base = inst->op == TIR_OP_ALIAS         ? begin_of(p, inst->operands[0])
-                             : inst->op == TIR_OP_TMEM_BUFFER ? columns
-                                                              : 0;
-        struct sync_root root = {.alloc = inst->results[0],
-                                 .begin = placed ? base + start_of(inst) : elsewhere,
-                                 .is_mbarrier = t->elem == TIR_MBARRIER,
-                                 .is_tmem = t->space == TIR_SPACE_TMEM,
-                                 .first_barrier = p->mbarrier_count};
-        memcpy(root.shape, t->shape, t->rank * sizeof *root.shape);
-        root.end = root.begin + length_of(inst);
-        if (!placed)
-            elsewhere = root.end;
-        if (root.is_mbarrier)
-            p->mbarrier_count += (uint32_t)tir_type_count(t);
-        p->has_tmem |= root.is_tmem;
-        const int64_t apart = tir_attr_int(inst, TIR_ATTR_apart, 0);
-        const uint32_t groups = apart ? tir_crew_of(p->f, inst).groups : 1;
-        for (; root.group < groups; root.group++, root.begin += apart, root.end += apart)
-            vec_push(p->cx->scratch, &p->roots, root);
-    }
-}
-
-// Each value that is a buffer has a place of its own in an agent.
-static void find_buffers(struct sync_program *p)
-{
-    p->buffer_of = arena_array(p->cx->scratch, uint32_t, p->f->value_count);
-    tir_foreach_inst(inst, p->f)
-        if (p->classes[inst->id] && inst->result_count &&
-            tir_type_is_buffer(inst->results[0]->type))
-            p->buffer_of[inst->results[0]->id] = p->buffer_count++;
-}
-
-static void find_depth(struct sync_program *p)
-{
-    p->depth = 2;
-    vec_foreach(const struct sync_root, root, &p->roots)
-        if (root->is_mbarrier && root->alloc->type->rank)
-            p->depth = TIR_MAX(p->depth, root->alloc->type->shape[0]);
-    tir_foreach_inst(inst, p->f)
-        if (inst->op == TIR_OP_WAIT_GROUP)
-            p->depth = TIR_MAX(p->depth, tir_attr_int(inst, TIR_ATTR_groups, 0) + 1);
-    p->depth = TIR_MIN(p->depth, 8);
-}
-
-static void add_boundary(struct sync_program *p, uint32_t warp)
-{
-    uint32_t i = 0;
-    while (i < p->class_count && p->class_first[i] < warp)
-        i++;
-    if ((i < p->class_count && p->class_first[i] == warp) || p->class_count == SYNC_CLASSES)
-        return;
-    for (uint32_t k = p->class_count++; k > i; k--)
-        p->class_first[k] = p->class_first[k - 1];
-    p->class_first[i] = warp;
-}
-
-static void find_classes(struct sync_program *p)
-{
-    uint32_t warps = p->threads / SYNC_LANES;
-    add_boundary(p, 0);
-    for (const struct tir_inst *inst = p->f->body->first; inst; inst = inst->next) {
-        if (inst->op != TIR_OP_ROLE)
-            continue;
-        struct tir_crew crew = tir_crew_of(p->f, inst);
-        p->role_count++;
-        if (crew.first < warps)
-            add_boundary(p, crew.first);
-        if (crew.first + crew.warps < warps)
-            add_boundary(p, crew.first + crew.warps);
-    }
-    tir_foreach_inst(inst, p->f) {
-        const struct tir_crew crew = tir_crew_of(p->f, inst);
-        for (uint32_t g = 0; inst->op == TIR_OP_SCOPE && g < crew.groups; g++)
-            add_boundary(p, crew.first + g * crew.warps);
-    }
-    p->class_first[p->class_count] = warps;
-}
-
-bool tir_sync_is_scope_fence(const struct tir_inst *inst)
-{
-    enum tir_word of = tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE);
-    return inst->op == TIR_OP_FENCE && (of == TIR_WORD_of_cta || of == TIR_WORD_of_cluster ||
-                                        of == TIR_WORD_of_gpu || of == TIR_WORD_of_system);
-}
-
-static bool is_in_loop(const struct tir_inst *inst, const struct tir_inst *loop)
-{
-    while (inst && inst != loop)
-        inst = inst->block->owner;
-    return inst;
-}
-
-// A loop that spins until an atomic finds a flag in shared memory; fences order what it tells.
-// NULL: there is none.
-static const struct tir_inst *find_spin(struct sync_program *p)
-{
-    bool fences = false;
-    tir_foreach_inst(inst, p->f)
-        fences |= tir_sync_is_scope_fence(inst);
-    if (!fences)
-        return NULL;
-    tir_foreach_inst(loop, p->f) {
-        if (loop->op != TIR_OP_WHILE)
-            continue;
-        struct bitset asks = tir_sync_slice(p, tir_yield_of(loop->regions[0])->operands, 1);
-        tir_foreach_inst(inst, p->f)
-            if (inst->op == TIR_OP_ATOMIC && is_shared(tir_ref_base(inst)) &&
-                bitset_has(&asks, inst->results[0]->id) && is_in_loop(inst, loop))
-                return loop;
-    }
-    return NULL;
-}
-
-// Does inst look, in each round of the loop, at one place of a tensor that the kernel writes?
-static bool looks_again(const struct sync_program *p, const struct tir_inst *inst,
-                        const struct tir_inst *loop)
-{
-    const struct tir_value *base = tir_ops[inst->op].has_ref ? tir_ref_base(inst) : NULL;
-    if ((inst->op != TIR_OP_LOAD && inst->op != TIR_OP_ATOMIC) ||
-        base->type->space != TIR_SPACE_GLOBAL || tir_is_only_read(p->f, base))
-        return false;
-    for (uint32_t d = 0; d < base->type->rank; d++) {
-        const struct tir_value *at = tir_ref_indices(inst)[d];
-        if (at->kind != TIR_VALUE_CONST && tir_is_made_in(loop, at))
-            return false;
-    }
-    return true;
-}
-
-// Does a while loop nothing but ask for a flag in a tensor?
-static bool only_asks(struct sync_program *p, const struct tir_inst *loop)
-{
-    struct bitset decide = tir_sync_slice(p, tir_yield_of(loop->regions[0])->operands, 1);
-    bool asks = false;
-    tir_foreach_inst(inst, p->f) {
-        if (inst == loop || inst->op == TIR_OP_YIELD || !is_in_loop(inst, loop))
-            continue;
-        bool waits = inst->op == TIR_OP_LOAD || inst->op == TIR_OP_ATOMIC ||
-                     inst->op == TIR_OP_FENCE || inst->op == TIR_OP_BAR_SYNC ||
-                     inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_IF;
-        if (!waits && !tir_has_trait(inst, TIR_PURE))
-            return false;
-        asks |= looks_again(p, inst, loop) && bitset_has(&decide, inst->results[0]->id);
-    }
-    return asks;
-}
-
-// Loops that others end, by a flag in a tensor: the replay goes on after them.
-static void find_waits(struct sync_program *p)
-{
-    tir_foreach_inst(loop, p->f)
-        if (loop->op == TIR_OP_WHILE && only_asks(p, loop))
-            tir_sync_unchecked(p, loop, "it waits for another thread, and may never end");
-}
-
 bool tir_sync_prepare(struct sync_program *p)
 {
     struct tir_func *f = p->f;
@@ -681,15 +482,15 @@ bool tir_sync_prepare(struct sync_program *p)
             tir_sync_unchecked(p, inst, "the other grid is not replayed");
     }
     if (!p->orders)
-        p->orders = find_spin(p);
+        p->orders = tir_sync_find_spin(p);
     if (p->assumes)
         find_assumed(p, f->body, NULL);
-    find_waits(p);
+    tir_sync_find_waits(p);
     p->by_hand |= f->grid_count > 0;
     p->memories = 1;
     p->tensors = bitset_new(p->cx->scratch, f->value_count);
     p->ranges = tir_ranges_new(p->cx->scratch, f);
-    find_roots(p);
+    tir_sync_find_roots(p);
     tir_sync_find_tensors(p);
     tir_sync_find_carried(p);
     for (uint32_t i = 0; i < p->roots.len; i++)
@@ -717,14 +518,14 @@ bool tir_sync_prepare(struct sync_program *p)
     p->came = bitset_new(p->cx->scratch, 2 * f->inst_count);
     p->came_long = bitset_new(p->cx->scratch, 2 * f->inst_count);
     p->rounds = arena_array(p->cx->scratch, struct sync_rounds, f->inst_count);
-    find_depth(p);
-    find_classes(p);
+    tir_sync_find_depth(p);
+    tir_sync_find_classes(p);
     find_fixed(p);
     p->decides = bitset_new(p->cx->scratch, f->value_count);
     find_visited(p);
     tir_sync_find_cells(p);
     find_instructions(p, f->body);
-    find_buffers(p);
+    tir_sync_find_buffers(p);
     tir_sync_find_sources(p);
     tir_sync_find_args(p);
     tir_sync_find_counters(p);

@@ -142,6 +142,13 @@ static inline struct tir_value *tir_sync_condition(const struct tir_inst *choice
     return choice->op == TIR_OP_IF ? choice->operands[0] : choice->results[0];
 }
 
+// Do other threads of the CTA, or of the cluster, see it?
+static inline bool tir_sync_is_shared(const struct tir_value *v)
+{
+    return v && (v->type->space == TIR_SPACE_SHARED || v->type->space == TIR_SPACE_CLUSTER ||
+                 v->type->space == TIR_SPACE_TMEM);
+}
+
 // prepare.c: the instructions and values that matter. False: there is nothing to check.
 bool tir_sync_prepare(struct sync_program *p);
 
@@ -180,6 +187,17 @@ void tir_sync_find_counts(struct sync_program *p); // counts.c
 // allowed.c: do the kernel's conditions hold for these arguments?
 bool tir_sync_is_allowed(const struct sync_program *p, const int64_t *args);
 
+// roots.c
+void tir_sync_find_roots(struct sync_program *p);
+void tir_sync_find_buffers(struct sync_program *p); // each value that is one has a place in agents
+void tir_sync_find_depth(struct sync_program *p);
+void tir_sync_find_classes(struct sync_program *p); // of warps
+
+// spins.c
+// A loop that spins until an atomic finds a flag in shared memory; fences order what it tells.
+// NULL: there is none.
+const struct tir_inst *tir_sync_find_spin(struct sync_program *p);
+void tir_sync_find_waits(struct sync_program *p); // notes those for a flag in a tensor
 // A fence of a CTA, a cluster, the GPU or the system.
 bool tir_sync_is_scope_fence(const struct tir_inst *inst);
 

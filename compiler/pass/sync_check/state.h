@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The state of a replay of sync_check: the agents and their clocks, the accesses made so far and the
-// barriers.
+// The state of a replay of sync_check: agents and their clocks, the accesses made so far, barriers.
 //
 // An *agent* is a set of warps of one CTA that the program cannot tell apart: they run the same
 // instructions with the same decisions. The first warp of such a set is one agent and the others
