@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels: signature, values, and which file emits an instruction.
+// Values, and which file emits an instruction.
 
 #include "target/nvptx/emit.h"
-
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "ir/number.h"
 #include "ir/range.h"
 #include "ir/walk.h"
 #include "target/nvptx/nvptx.h"
-#include "tir/tensor_map.h"
 
 // No kernel is called this: `$` is no letter of the language.
-#define SHARED_NAME     "tir$shared"
-#define PTX_KERNEL      71 // LLVM's calling convention number
-#define MAP_ALIGN       64
-#define WATCHDOG_PARAMS 3
+#define SHARED_NAME "tir$shared"
 
 // Small things.
 
@@ -271,7 +264,7 @@ static void join_widths(struct emit *e, const struct tir_inst *inst)
 
 // Which values are held in 32 bits. A loop's carried values and results share their registers, so
 // they are narrow only together.
-static void choose_widths(struct emit *e)
+void tir_emit_choose_widths(struct emit *e)
 {
     struct tir_func *f = e->f;
     for (uint32_t i = 0; i < f->body->arg_count; i++)
@@ -301,7 +294,7 @@ V tir_emit_shared_base(struct emit *e)
     return e->shared;
 }
 
-static void set_location(struct emit *e, struct tir_span span)
+void tir_emit_set_location(struct emit *e, struct tir_span span)
 {
     if (!e->scope || !span.begin)
         return;
@@ -504,7 +497,7 @@ tir_emit_fn *tir_emitter_of(enum tir_op op)
 static void emit_inst(struct emit *e, const struct tir_inst *inst)
 {
     e->span = inst->span;
-    set_location(e, inst->span);
+    tir_emit_set_location(e, inst->span);
     if (inst == e->awaited)
         return;
     if (emitters[inst->op]) {
@@ -521,222 +514,4 @@ void tir_emit_insts(struct emit *e, const struct tir_block *block)
     // After an error values may be missing, so nothing more is emitted.
     for (const struct tir_inst *inst = block->first; inst && !e->failed; inst = inst->next)
         emit_inst(e, inst);
-}
-
-// Kernels.
-
-static bool is_tensor(const struct tir_param *param)
-{
-    return param->value->type->space == TIR_SPACE_GLOBAL;
-}
-
-// A bool arrives as a byte.
-static LLVMTypeRef param_type(const struct emit *e, const struct tir_type *type)
-{
-    return type->elem == TIR_BOOL ? e->ll->i8 : tir_emit_type(e, type);
-}
-
-// The order of the kernel's parameters is the launch ABI; see nvptx.h.
-static LLVMTypeRef kernel_type(const struct emit *e)
-{
-    const struct tir_func *f = e->f;
-    VEC(LLVMTypeRef) types = {0};
-    for (uint32_t i = 0; i < f->param_count; i++) {
-        const struct tir_type *type = f->params[i].value->type;
-        if (!is_tensor(&f->params[i])) {
-            vec_push(e->arena, &types, param_type(e, type));
-            continue;
-        }
-        vec_push(e->arena, &types, LLVMPointerTypeInContext(e->ll->context, TIR_AS_GLOBAL));
-        for (uint32_t d = 0; d < type->rank; d++)
-            vec_push(e->arena, &types, e->ll->i64);
-    }
-    for (uint32_t i = 0; i < f->dim_count; i++)
-        vec_push(e->arena, &types, e->ll->i64);
-    for (uint32_t i = 0; i < e->maps.len; i++)
-        vec_push(e->arena, &types, LLVMPointerTypeInContext(e->ll->context, TIR_AS_GENERIC));
-    for (uint32_t i = 0; i < WATCHDOG_PARAMS && e->has_watchdog; i++)
-        vec_push(e->arena, &types, e->ll->i64);
-    return LLVMFunctionType(e->ll->none, types.at, types.len, false);
-}
-
-static void add_param_attribute(struct emit *e, uint32_t index, const char *name)
-{
-    LLVMAddAttributeAtIndex(e->function, index + 1, tir_llvm_enum_attribute(e->ll, name, 0));
-}
-
-static void bind_tensor(struct emit *e, uint32_t param, uint32_t *next)
-{
-    const struct tir_param *p = &e->f->params[param];
-    const struct tir_type *type = p->value->type;
-    uint32_t index = (*next)++;
-    V pointer = LLVMGetParam(e->function, index);
-    e->slots[p->value->id].v = pointer;
-    if (!e->waits)
-        add_param_attribute(e, index, "noalias");
-    if (p->direction == TIR_IN && !e->waits)
-        add_param_attribute(e, index, "readonly");
-    uint32_t aligned = tir_tensor_alignment(e->f, p->value);
-    if (aligned)
-        LLVMSetParamAlignment(pointer, aligned);
-    for (uint32_t d = 0; d < type->rank; d++) {
-        V stride = LLVMGetParam(e->function, (*next)++);
-        if (d == type->rank - 1 && tir_tensor_is_dense(e->f, p->value))
-            stride = LLVMConstInt(e->ll->i64, 1, false);
-        e->strides[param * TIR_MAX_RANK + d] = stride;
-    }
-}
-
-// A map stays where the launch has put it: without the second attribute LLVM would copy it to
-// local memory, which is no place for one.
-static void bind_map(struct emit *e, uint32_t index)
-{
-    static const char constant[] = "nvvm.grid_constant";
-    LLVMContextRef c = e->ll->context;
-    unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5);
-    LLVMTypeRef type = LLVMArrayType2(e->ll->i8, TIR_TENSOR_MAP_BYTES);
-    LLVMAddAttributeAtIndex(e->function, index + 1, LLVMCreateTypeAttribute(c, byval, type));
-    LLVMAddAttributeAtIndex(e->function, index + 1,
-                            LLVMCreateStringAttribute(c, constant, sizeof(constant) - 1, "", 0));
-    LLVMSetParamAlignment(LLVMGetParam(e->function, index), MAP_ALIGN);
-}
-
-// One thread fetches the maps before anything else, so that the first copies do not wait for them.
-static void prefetch_maps(struct emit *e)
-{
-    LLVMTypeRef param = LLVMPointerTypeInContext(e->ll->context, TIR_AS_PARAM);
-    LLVMBasicBlockRef fetch = tir_emit_block(e, "maps"), begin = tir_emit_block(e, "begin");
-    V tid = tir_llvm_call(e->ll, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0, NULL, 0);
-    LLVMBuildCondBr(e->b, tir_emit_icmp(e, LLVMIntEQ, tid, tir_emit_i32(e, 0)), fetch, begin);
-    tir_emit_at(e, fetch);
-    for (uint32_t i = 0; i < e->maps.len; i++) {
-        V map = LLVMGetParam(e->function, e->first_map + i);
-        map = LLVMBuildAddrSpaceCast(e->b, map, param, "");
-        tir_llvm_call(e->ll, "llvm.nvvm.prefetch.tensormap", &param, 1, &map, 1);
-    }
-    LLVMBuildBr(e->b, begin);
-    tir_emit_at(e, begin);
-}
-
-static void bind_params(struct emit *e)
-{
-    struct tir_func *f = e->f;
-    uint32_t next = 0;
-    e->strides = arena_array(e->arena, V, f->param_count * TIR_MAX_RANK);
-    for (uint32_t i = 0; i < f->param_count; i++) {
-        const struct tir_value *value = f->params[i].value;
-        if (is_tensor(&f->params[i])) {
-            bind_tensor(e, i, &next);
-            continue;
-        }
-        V v = LLVMGetParam(e->function, next++);
-        if (value->type->elem == TIR_BOOL)
-            v = tir_emit_icmp(e, LLVMIntNE, v, LLVMConstInt(e->ll->i8, 0, false));
-        tir_emit_set(e, value, v);
-    }
-    for (uint32_t i = 0; i < f->dim_count; i++)
-        tir_emit_set(e, f->dims[i].value, LLVMGetParam(e->function, next++));
-    e->first_map = next;
-    for (uint32_t i = 0; i < e->maps.len; i++)
-        bind_map(e, next++);
-    e->first_watch = next;
-}
-
-static LLVMMetadataRef new_scope(struct emit *e)
-{
-    LLVMDIBuilderRef debug = e->ll->debug;
-    struct tir_position at = tir_source_locate(e->diags->sources, e->f->span.begin);
-    if (!at.file)
-        return NULL;
-    tir_str file_name = at.file->name;
-    LLVMMetadataRef file = LLVMDIBuilderCreateFile(debug, file_name.ptr, file_name.len, "", 0);
-    LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(debug, file, NULL, 0, LLVMDIFlagZero);
-    LLVMMetadataRef scope =
-        LLVMDIBuilderCreateFunction(debug, file, e->f->name, strlen(e->f->name), "", 0, file,
-                                    at.line, type, false, true, at.line, LLVMDIFlagZero, true);
-    LLVMSetSubprogram(e->function, scope);
-    return scope;
-}
-
-// Facts about the kernel that single operations need.
-static void look_around(struct emit *e)
-{
-    e->maps = tir_tensor_maps(e->arena, e->f);
-    e->has_engines = e->maps.len;
-    e->waits = tir_nvptx_waits(e->f, e->ll->target);
-    e->has_watchdog = e->ll->watchdog && tir_nvptx_can_watch(e->f, e->ll->target);
-    tir_foreach_inst(inst, e->f) {
-        e->has_remote |= inst->op == TIR_OP_REMOTE || tir_attr_int(inst, TIR_ATTR_multicast, 0);
-        e->has_engines |= inst->op == TIR_OP_WGMMA;
-        e->moves_registers |= inst->op == TIR_OP_SETMAXNREG;
-        e->has_tmem |= inst->op == TIR_OP_TMEM_ALLOC;
-    }
-}
-
-// The launch after this one may begin where this one's CTAs all run, and this one waits for the end
-// of the one before (PTX 9.7.13.13, griddepcontrol).
-static void overlap_steps(struct emit *e)
-{
-    tir_llvm_call(e->ll, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
-    if (e->waits)
-        tir_llvm_asm(e->ll, e->ll->none, STR("griddepcontrol.wait;"), STR("~{memory}"),
-                     TIR_ASM_EFFECT, NULL, 0);
-}
-
-static void emit_function(struct emit *e)
-{
-    struct tir_func *f = e->f;
-    e->slots = arena_array(e->arena, struct emit_slot, f->value_count + 1);
-    e->ranges = tir_ranges_new(e->arena, f);
-    choose_widths(e);
-    look_around(e);
-    tir_emit_expansions(e);
-    e->function = LLVMAddFunction(e->ll->module, f->name, kernel_type(e));
-    LLVMSetFunctionCallConv(e->function, PTX_KERNEL);
-    LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, e->ll->nounwind);
-    if (f->threads) {
-        char threads[32];
-        snprintf(threads, sizeof(threads), "%" PRIu32 ",1,1", f->threads);
-        tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.reqntid", threads);
-    }
-    // ptxas must know how many registers a thread begins with where it moves them; beside tensor
-    // memory ptxas 13.0 takes too few otherwise, and spills.
-    if (e->moves_registers || e->has_tmem) {
-        char ctas[16];
-        const bool counts = e->moves_registers && f->persistent;
-        snprintf(ctas, sizeof(ctas), "%" PRIu32, counts ? f->persistent : 1);
-        tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.minctasm", ctas);
-    }
-    if (f->cluster[0]) {
-        char cluster[48];
-        snprintf(cluster, sizeof(cluster), "%" PRIu32 ",%" PRIu32 ",%" PRIu32, f->cluster[0],
-                 f->cluster[1], f->cluster[2]);
-        tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.cluster_dim", cluster);
-    }
-    e->scope = e->ll->debug ? new_scope(e) : NULL;
-    tir_emit_at(e, tir_emit_block(e, "entry"));
-    LLVMSetCurrentDebugLocation2(e->b, NULL);
-    set_location(e, f->span);
-    if (tir_nvptx_overlaps(f, e->ll->target))
-        overlap_steps(e);
-    bind_params(e);
-    if (e->maps.len)
-        prefetch_maps(e);
-    tir_emit_insts(e, f->body);
-    if (!e->failed)
-        LLVMBuildRetVoid(e->b);
-}
-
-bool tir_emit_kernel(struct tir_llvm *ll, struct tir_arena *arena, struct tir_diags *diags,
-                     struct tir_func *f)
-{
-    struct emit e = {.ll = ll,
-                     .b = ll->builder,
-                     .arena = arena,
-                     .diags = diags,
-                     .f = f,
-                     .uses = tir_count_uses(arena, f),
-                     .moved = bitset_new(arena, f->value_count)};
-    emit_function(&e);
-    return !e.failed;
 }

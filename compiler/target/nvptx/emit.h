@@ -87,6 +87,10 @@ void tir_emit_at(struct emit *e, LLVMBasicBlockRef block);
 LLVMBasicBlockRef tir_emit_at_entry(struct emit *e);
 V tir_emit_shared_base(struct emit *e);
 void tir_emit_insts(struct emit *e, const struct tir_block *block);
+// Before the kernel: decides which values are held in 32 bits.
+void tir_emit_choose_widths(struct emit *e);
+// What is emitted from here on is of this place in the source.
+void tir_emit_set_location(struct emit *e, struct tir_span span);
 // Whether every low..high fits in a signed integer of `bits`.
 bool tir_emit_fits(int64_t low, int64_t high, uint32_t bits);
 
