@@ -218,8 +218,8 @@ void tir_lower_await(struct lower *lo, struct tir_inst *inst);
 // Refuses a yield of a result in flight whose operands are in registers, since these would not be
 // in use beyond the block.
 void tir_lower_check_yield(struct lower *lo, const struct tir_inst *yield);
-// Tensor memory (tmem.c): products, loads and stores of a part, buffers; and what stands at the end
-// of the kernel.
+// Tensor memory (tmem.c, tmem_gemm.c): products, loads and stores of a part, buffers; and what
+// stands at the end of the kernel.
 void tir_lower_gemm_tmem(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tmem_copy(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tmem_load(struct lower *lo, struct tir_inst *inst);
