@@ -14,14 +14,30 @@
 //         store(Y[i], t);                             store(Y[i], t);
 //     }                                           }
 //
+// Of a loop around other loops, what only its own blocks use would take registers in all rounds of
+// the others, to save a few instructions in each of its own. In a lowered kernel such integers stay
+// where registers would not last for all of them, as the addresses of an epilogue:
+//
+//     while tiles {                               while tiles {
+//         for k { s = mma(a, b, s); }      ->         for k { s = mma(a, b, s); }
+//         let at = xor(shl(lane, 4), 64);             let at = xor(shl(lane, 4), 64);
+//         st(buffer, at, s);                          st(buffer, at, s);
+//     }                                           }
+//
 // Not done here: loads from memory that is written, instructions with blocks, branches.
 
+#include "base/bitset.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "pass/clean/live.h"
 #include "pass/pass.h"
 
 struct licm {
     struct tir_func *f;
+    struct tir_arena *scratch;
+    bool some_stay;              // values of the present loop do not leave it:
+    struct bitset stays;         // by id
+    const struct tir_live *live; // before anything left a loop around others; NULL: not asked yet
     bool changed;
 };
 
@@ -79,9 +95,129 @@ static bool runs_once(const struct tir_inst *loop) // a CTA has one tile, unless
     return loop->op == TIR_OP_TILES && !tir_attr_int(loop, TIR_ATTR_persistent, 0);
 }
 
+// Which values stay.
+
+static bool is_cheap(const struct tir_inst *inst)
+{
+    const enum tir_elem elem = inst->results[0]->type->elem;
+    bool cheap = inst->result_count == 1 && tir_type_is_scalar(inst->results[0]->type) &&
+                 (tir_elem_is_int(elem) || elem == TIR_BOOL) && inst->op != TIR_OP_DIV &&
+                 inst->op != TIR_OP_REM;
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        cheap &= !inst->operands[i] || !tir_elem_is_float(inst->operands[i]->type->elem);
+    return cheap;
+}
+
+static void add_operands(struct bitset *to, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i])
+            bitset_insert(to, inst->operands[i]->id);
+}
+
+// The values that are used in loops inside of the block. False: it has none.
+static bool find_used_inside(const struct tir_block *block, struct bitset *used)
+{
+    bool any = false;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        if (tir_carries(inst)) {
+            tir_foreach_inst_within(in, inst) add_operands(used, in);
+            any = true;
+        }
+        for (uint32_t r = 0; r < inst->region_count && !tir_carries(inst); r++)
+            any |= find_used_inside(inst->regions[r], used);
+    }
+    return any;
+}
+
+// Of those that could leave, in the order of the text: the cheap ones that nothing needs in a loop
+// inside, nor a value that leaves.
+static void find_idle(const struct licm *l, const struct tir_inst *loop, struct bitset *used,
+                      struct bitset *idle)
+{
+    struct bitset invariant = bitset_new(l->scratch, l->f->value_count);
+    for (uint32_t r = 0; r < loop->region_count; r++) {
+        for (const struct tir_inst *inst = loop->regions[r]->first; inst; inst = inst->next) {
+            bool is = inst->result_count && may_move(l, inst);
+            for (uint32_t i = 0; is && i < inst->operand_count; i++)
+                is = !defined_inside(loop, inst->operands[i]) ||
+                     bitset_has(&invariant, inst->operands[i]->id);
+            if (is)
+                bitset_insert(&invariant, inst->results[0]->id);
+        }
+        for (const struct tir_inst *inst = loop->regions[r]->last; inst; inst = inst->prev) {
+            if (!inst->result_count || !bitset_has(&invariant, inst->results[0]->id))
+                continue;
+            if (is_cheap(inst) && !bitset_has(used, inst->results[0]->id))
+                bitset_insert(idle, inst->results[0]->id);
+            else
+                add_operands(used, inst);
+        }
+    }
+}
+
+// The registers that idle values would take in the loops inside: those that others than these use.
+static uint32_t registers_of_idle(const struct licm *l, const struct tir_inst *loop,
+                                  const struct bitset *idle)
+{
+    struct bitset counted = bitset_new(l->scratch, l->f->value_count);
+    uint32_t registers = 0;
+    tir_foreach_inst_within(inst, loop)
+    {
+        if (inst->result_count && bitset_has(idle, inst->results[0]->id))
+            continue;
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            const struct tir_value *v = inst->operands[i];
+            if (!v || !bitset_has(idle, v->id) || bitset_has(&counted, v->id))
+                continue;
+            bitset_insert(&counted, v->id);
+            registers += tir_live_registers(v);
+        }
+    }
+    return registers;
+}
+
+// The most registers that are live in loops inside of the block.
+static uint32_t most_inside(const struct tir_live *live, const struct tir_block *block)
+{
+    uint32_t most = 0;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        if (tir_carries(inst))
+            most = TIR_MAX(most, tir_live_most(live, inst));
+        for (uint32_t r = 0; r < inst->region_count && !tir_carries(inst); r++)
+            most = TIR_MAX(most, most_inside(live, inst->regions[r]));
+    }
+    return most;
+}
+
+// True: there are some.
+static bool find_stays(struct licm *l, const struct tir_inst *loop)
+{
+    if (l->f->form != TIR_FORM_LOWERED)
+        return false;
+    struct bitset used = bitset_new(l->scratch, l->f->value_count);
+    bool any = false;
+    for (uint32_t r = 0; r < loop->region_count; r++)
+        any |= find_used_inside(loop->regions[r], &used);
+    if (!any)
+        return false;
+    l->stays = bitset_new(l->scratch, l->f->value_count);
+    find_idle(l, loop, &used, &l->stays);
+    const uint32_t more = registers_of_idle(l, loop, &l->stays);
+    if (!more)
+        return false;
+    l->live = l->live ? l->live : tir_live_new(l->scratch, l->f);
+    uint32_t most = 0;
+    for (uint32_t r = 0; r < loop->region_count; r++)
+        most = TIR_MAX(most, most_inside(l->live, loop->regions[r]));
+    return most + more > tir_live_limit(l->f, loop);
+}
+
 static void hoist(struct licm *l, struct tir_inst *loop, struct tir_inst *inst)
 {
     if (!may_move(l, inst) || (runs_once(loop) && gives_tile(inst)))
+        return;
+    if (l->some_stay && inst->result_count && bitset_has(&l->stays, inst->results[0]->id))
         return;
     for (uint32_t i = 0; i < inst->operand_count; i++)
         if (defined_inside(loop, inst->operands[i]))
@@ -92,6 +228,7 @@ static void hoist(struct licm *l, struct tir_inst *loop, struct tir_inst *inst)
 
 static void hoist_from(struct licm *l, struct tir_inst *loop)
 {
+    l->some_stay = find_stays(l, loop);
     for (uint32_t r = 0; r < loop->region_count; r++)
         tir_foreach_inst_safe(inst, loop->regions[r])
             hoist(l, loop, inst);
@@ -109,8 +246,7 @@ static void visit_block(struct licm *l, struct tir_block *block)
 
 enum tir_change tir_pass_licm(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    (void)cx;
-    struct licm l = {.f = f};
+    struct licm l = {.f = f, .scratch = cx->scratch};
     visit_block(&l, f->body);
     return l.changed ? TIR_CHANGED : TIR_UNCHANGED;
 }

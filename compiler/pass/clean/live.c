@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The registers of a lowered kernel.
+//
+// Instructions are numbered in the order of the text. A value is live from its own number to that
+// of its last use, and in the whole of a loop that uses it and does not make it.
+
+#include "pass/clean/live.h"
+
+#include "ir/walk.h"
+
+enum { SM_REGISTERS = 65536, MOST_REGISTERS = 255, GRANULE = 8 };
+
+struct tir_live {
+    uint32_t *begin, *end; // by instruction id: their numbers, and the last one inside
+    uint32_t *registers;   // live at a number
+};
+
+static uint32_t number(struct tir_live *l, const struct tir_block *block, uint32_t count)
+{
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        l->begin[inst->id] = ++count;
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            count = number(l, inst->regions[r], count);
+        l->end[inst->id] = count;
+    }
+    return count;
+}
+
+static uint32_t made(const struct tir_live *l, const struct tir_value *v)
+{
+    if (v->kind != TIR_VALUE_ARG)
+        return l->end[v->def->id];
+    return v->block->owner ? l->begin[v->block->owner->id] : 0;
+}
+
+// The last number at which a use by inst needs v.
+static uint32_t needed(const struct tir_live *l, const struct tir_value *v,
+                       const struct tir_inst *inst)
+{
+    const struct tir_block *home = v->kind == TIR_VALUE_ARG ? v->block : v->def->block;
+    uint32_t last = l->begin[inst->id];
+    for (; inst->block != home; inst = inst->block->owner)
+        if (tir_carries(inst->block->owner))
+            last = l->end[inst->block->owner->id];
+    return last;
+}
+
+uint32_t tir_live_registers(const struct tir_value *v)
+{
+    if (!tir_type_is_scalar(v->type) || v->type->elem == TIR_BOOL)
+        return 0;
+    return v->type->elem == TIR_F64 ? 2 : 1;
+}
+
+struct tir_live *tir_live_new(struct tir_arena *arena, const struct tir_func *f)
+{
+    struct tir_live *l = arena_array(arena, struct tir_live, 1);
+    l->begin = arena_array(arena, uint32_t, f->inst_count);
+    l->end = arena_array(arena, uint32_t, f->inst_count);
+    const uint32_t count = number(l, f->body, 0);
+    uint32_t *last = arena_array(arena, uint32_t, f->value_count);
+    const struct tir_value **values = arena_array(arena, const struct tir_value *, f->value_count);
+    tir_foreach_inst(inst, f)
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            const struct tir_value *v = inst->operands[i];
+            if (!v || v->kind == TIR_VALUE_CONST)
+                continue;
+            values[v->id] = v;
+            last[v->id] = TIR_MAX(last[v->id], needed(l, v, inst));
+        }
+    l->registers = arena_array(arena, uint32_t, count + 2);
+    for (uint32_t i = 0; i < f->value_count; i++)
+        if (values[i] && last[i] > made(l, values[i])) {
+            l->registers[made(l, values[i]) + 1] += tir_live_registers(values[i]);
+            l->registers[last[i] + 1] -= tir_live_registers(values[i]); // modulo 2^32
+        }
+    for (uint32_t i = 1; i <= count; i++)
+        l->registers[i] += l->registers[i - 1];
+    return l;
+}
+
+uint32_t tir_live_most(const struct tir_live *l, const struct tir_inst *inst)
+{
+    uint32_t most = 0;
+    for (uint32_t i = l->begin[inst->id]; i <= l->end[inst->id]; i++)
+        most = TIR_MAX(most, l->registers[i]);
+    return most;
+}
+
+uint32_t tir_live_limit(const struct tir_func *f, const struct tir_inst *inst)
+{
+    for (const struct tir_inst *at = inst; at; at = at->block->owner)
+        for (const struct tir_inst *before = at; before; before = before->prev)
+            if (before->op == TIR_OP_SETMAXNREG)
+                return (uint32_t)tir_attr_int(before, TIR_ATTR_regs, MOST_REGISTERS);
+    const uint32_t share = SM_REGISTERS / TIR_MAX(f->threads, 1) / GRANULE * GRANULE;
+    return TIR_MIN(share, MOST_REGISTERS);
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How many registers the scalars of a lowered kernel take, as far as that can be told before ptxas
+// orders its instructions: the values that are live where each instruction stands.
+#ifndef TIR_PASS_CLEAN_LIVE_H
+#define TIR_PASS_CLEAN_LIVE_H
+
+#include "ir/ir.h"
+
+struct tir_live;
+struct tir_live *tir_live_new(struct tir_arena *arena, const struct tir_func *f);
+// The most 32-bit registers of a thread at a time in the blocks of inst.
+uint32_t tir_live_most(const struct tir_live *l, const struct tir_inst *inst);
+// Of one value. A condition is in a predicate, and an index of 64 bits mostly in 32 of them.
+uint32_t tir_live_registers(const struct tir_value *v);
+// What a thread has where inst stands: what its role asks for, else its share of a multiprocessor's
+// 65,536 that the threads of the CTA have, 255 at most (CUDA C++ Programming Guide, compute
+// capabilities).
+uint32_t tir_live_limit(const struct tir_func *f, const struct tir_inst *inst);
+
+#endif
