@@ -211,6 +211,8 @@ def main():
     seed = options.seed or datetime.date.today().toordinal()
     ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
     print(f"seed {seed}", flush=True)
+    for number in range(len(drawn.FAMILIES)):  # a run that ends early has at least drawn each
+        drawn.draw(seed, number)
     kinds, found = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         numbers = range(options.first, options.first + options.count)
