@@ -458,6 +458,18 @@ static void minimum_of_three(void **state)
 }
 
 // What the host set for its own arithmetic neither matters nor is lost.
+// `a<2>` declares a0 and a1; `a` is another register, as in Triton's conversions of e4m3.
+static void ranges_leave_their_name(void **state)
+{
+    uint32_t out[1];
+    (void)state;
+    expect_words(KERNEL("{ .reg .b32 a; .reg .b16 a<2>; .reg .b32 c<2>, c; mov.b32 a, 0x00050003;\n"
+                        "mov.b32 {a0, a1}, a; cvt.u32.u16 c0, a0; cvt.u32.u16 c1, a1;\n"
+                        "mad.lo.u32 c, c0, 10, c1; st.global.u32 [%o], c; } ret;"),
+                 1, out);
+    assert_int_equal(out[0], 35);
+}
+
 static void host_environment(void **state)
 {
     uint32_t out[1];
@@ -544,6 +556,7 @@ int main(void)
         cmocka_unit_test(barrier_misuse_is_reported),
         cmocka_unit_test(ctas_can_wait_for_each_other),
         cmocka_unit_test(minimum_of_three),
+        cmocka_unit_test(ranges_leave_their_name),
         cmocka_unit_test(host_environment),
         cmocka_unit_test(launches_are_checked),
     };

@@ -27,6 +27,12 @@ struct emu_name *emu_intern(struct emu_loader *ld, tir_str text)
     return n;
 }
 
+// Where the symbols of a kind hang on their name.
+static struct emu_symbol **symbols_of(struct emu_name *name, enum emu_symbol_kind kind)
+{
+    return kind == EMU_SYM_RANGE ? &name->ranges : &name->symbols;
+}
+
 struct emu_symbol *emu_declare(struct emu_loader *ld, struct emu_name *name,
                                enum emu_symbol_kind kind)
 {
@@ -34,8 +40,9 @@ struct emu_symbol *emu_declare(struct emu_loader *ld, struct emu_name *name,
     s->kind = kind;
     s->name = name;
     s->line = ld->token.line;
-    s->next = name->symbols;
-    name->symbols = s;
+    struct emu_symbol **head = symbols_of(name, kind);
+    s->next = *head;
+    *head = s;
     struct emu_symbol **open = &ld->scope_symbols.at[ld->scope_symbols.len - 1];
     s->sibling = *open;
     *open = s;
@@ -55,7 +62,7 @@ void emu_scope_open(struct emu_loader *ld)
 void emu_scope_close(struct emu_loader *ld)
 {
     for (struct emu_symbol *s = ld->scope_symbols.at[--ld->scope_symbols.len]; s; s = s->sibling)
-        s->name->symbols = s->next; // newest first, so each is its name's head
+        *symbols_of(s->name, s->kind) = s->next; // newest first, so each is its name's head
     ld->scope = ld->scope_stack.at[--ld->scope_stack.len];
 }
 
@@ -152,9 +159,8 @@ bool emu_find_register(struct emu_loader *ld, tir_str text, struct emu_operand *
         scale *= 10;
         digits++;
         name = emu_intern(ld, (tir_str){text.ptr, text.len - digits});
-        struct emu_symbol *s = name->symbols;
-        if (s && s->kind == EMU_SYM_REG && !s->is_vector && index < s->count &&
-            (c != '0' || digits == 1)) {
+        struct emu_symbol *s = name->ranges;
+        if (s && index < s->count && (c != '0' || digits == 1)) {
             place(ld, s, (uint32_t)index, out);
             return true;
         }

@@ -9,7 +9,8 @@
 #include "emu/parse/lex.h"
 
 enum emu_symbol_kind {
-    EMU_SYM_REG,    // one register, or a range `%r<n>`
+    EMU_SYM_REG,    // one register
+    EMU_SYM_RANGE,  // `%r<n>`
     EMU_SYM_VAR,    // a variable or a parameter in memory
     EMU_SYM_FUNC,   // an entry or a device function
     EMU_SYM_PROTO,  // a call prototype: only its name matters
@@ -24,8 +25,8 @@ struct emu_symbol {
     enum emu_type type;
     uint32_t line;
 
-    uint32_t *refs; // EMU_SYM_REG: where each register lives; EMU_NO_REF until it is named
-    uint32_t count; // EMU_SYM_REG: registers of a range or a vector, 0 for a single one
+    uint32_t *refs; // of registers: where each lives; EMU_NO_REF until it is named
+    uint32_t count; // of a range or a vector; 0 for a single register
     bool is_vector; // of a `.v2` or `.v4`, whose parts are named .x .y .z .w
 
     enum emu_space space; // EMU_SYM_VAR
@@ -42,6 +43,7 @@ struct emu_name {
     tir_str text;
     struct emu_name *next;      // in the hash bucket
     struct emu_symbol *symbols; // in scope now, innermost first
+    struct emu_symbol *ranges;  // the same: `a<2>` declares a0 and a1, and leaves `a` free
 };
 
 struct emu_label {

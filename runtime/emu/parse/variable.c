@@ -84,7 +84,8 @@ void emu_declare_registers(struct emu_loader *ld, const struct emu_decl *d)
     do {
         struct emu_name *name = emu_expect_word(ld);
         uint64_t count = 0;
-        if (emu_accept(ld, '<')) {
+        const bool is_range = emu_accept(ld, '<');
+        if (is_range) {
             count = emu_expect_int(ld);
             emu_expect(ld, '>');
             if (d->vector != 1)
@@ -95,7 +96,7 @@ void emu_declare_registers(struct emu_loader *ld, const struct emu_decl *d)
         if (count > limit || ld->registers + count > limit)
             emu_syntax(ld, ld->token.line, "more than %u registers", limit);
         ld->registers += count;
-        struct emu_symbol *s = emu_declare(ld, name, EMU_SYM_REG);
+        struct emu_symbol *s = emu_declare(ld, name, is_range ? EMU_SYM_RANGE : EMU_SYM_REG);
         s->type = d->type;
         s->count = (uint32_t)count;
         s->is_vector = d->vector != 1;
