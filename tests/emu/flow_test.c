@@ -458,6 +458,25 @@ static void minimum_of_three(void **state)
 }
 
 // What the host set for its own arithmetic neither matters nor is lost.
+// A difference leaves 1 where it does not borrow, for sums too: nvcc divides 128 bits so.
+static void carries(void **state)
+{
+    uint32_t out[1];
+    (void)state;
+    expect_words(KERNEL("mov.u32 %r1, 5; mov.u32 %r2, 3; mov.u32 %r10, 0;\n"
+                        "sub.cc.u32 %r3, %r1, %r2; addc.u32 %r4, %r10, %r10;\n"
+                        "sub.cc.u32 %r3, %r2, %r1; addc.u32 %r5, %r10, %r10;\n"
+                        "sub.cc.u32 %r3, %r1, %r1; subc.cc.u32 %r3, %r10, %r10;\n"
+                        "addc.u32 %r6, %r10, %r10;\n"
+                        "add.cc.u32 %r3, %r1, -1; subc.u32 %r7, %r1, %r2;\n"
+                        "add.cc.u32 %r3, %r1, 1; subc.u32 %r8, %r1, %r2;\n"
+                        "mad.lo.u32 %r4, %r4, 10, %r5; mad.lo.u32 %r4, %r4, 10, %r6;\n"
+                        "mad.lo.u32 %r4, %r4, 10, %r7; mad.lo.u32 %r4, %r4, 10, %r8;\n"
+                        "st.global.u32 [%o], %r4; ret;"),
+                 1, out);
+    assert_int_equal(out[0], 10121);
+}
+
 // `a<2>` declares a0 and a1; `a` is another register, as in Triton's conversions of e4m3.
 static void ranges_leave_their_name(void **state)
 {
@@ -556,6 +575,7 @@ int main(void)
         cmocka_unit_test(barrier_misuse_is_reported),
         cmocka_unit_test(ctas_can_wait_for_each_other),
         cmocka_unit_test(minimum_of_three),
+        cmocka_unit_test(carries),
         cmocka_unit_test(ranges_leave_their_name),
         cmocka_unit_test(host_environment),
         cmocka_unit_test(launches_are_checked),

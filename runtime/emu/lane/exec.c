@@ -420,6 +420,9 @@ EMU_RUN(clock)
 }
 
 // --- add.cc and its relatives: one carry bit a lane ---
+//
+// A difference is a + ~b + 1, as in hardware, and its carry is 0 where it borrows. nvcc's division
+// of 128 bits adds the carry of a difference.
 
 EMU_RUN(carry)
 {
@@ -433,9 +436,9 @@ EMU_RUN(carry)
             const void *from = emu_at_ref(w, in->src[k]);
             s[k] = in->width == 8 ? ((const uint64_t *)from)[i] : ((const uint32_t *)from)[i];
         }
-        uint64_t cc = in->op & EMU_CARRY_IN ? w->carry >> i & 1 : 0;
-        uint64_t a = s[0], b = s[1], out;
         const uint32_t op = in->op & 15;
+        const uint64_t cc = in->op & EMU_CARRY_IN ? w->carry >> i & 1 : op == EMU_CARRY_SUB;
+        uint64_t a = s[0], b = op == EMU_CARRY_SUB ? ~s[1] & ones : s[1];
         if (op == EMU_CARRY_MAD_LO || op == EMU_CARRY_MAD_HI) {
             const uint64_t al = (uint32_t)a, ah = a >> 32, bl = (uint32_t)b, bh = b >> 32;
             const uint64_t mid = ah * bl + (al * bl >> 32), low = al * bh + (uint32_t)mid;
@@ -445,14 +448,8 @@ EMU_RUN(carry)
             a = (op == EMU_CARRY_MAD_LO ? a * b : high) & ones;
             b = s[2];
         }
-        if (op == EMU_CARRY_SUB) { // the bit is a borrow
-            out = (a - b - cc) & ones;
-            carry_out |= (uint32_t)(a < b || (cc && a == b)) << i;
-        } else {
-            out = (a + b + cc) & ones;
-            carry_out |= (uint32_t)(out < a || (cc && out == a)) << i;
-        }
-        v[i] = out;
+        v[i] = (a + b + cc) & ones;
+        carry_out |= (uint32_t)(v[i] < a || (cc && v[i] == a)) << i;
     }
     if (in->op & EMU_CARRY_OUT)
         w->carry = (w->carry & ~mask) | (carry_out & mask);
