@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Instructions about the cluster and the launch: mapa, getctarank, setmaxnreg, griddepcontrol,
+// Instructions about the cluster and the launch: mapa, getctarank, griddepcontrol,
 // clusterlaunchcontrol.
 
 #include <string.h>
@@ -62,47 +62,6 @@ void emu_decode_getctarank(struct emu_dec *d)
     d->in->width = (uint8_t)emu_reg_width(type);
     d->in->dst = emu_dec_dst(d, EMU_u32);
     d->in->src[0] = emu_dec_src(d, type);
-}
-
-// --- registers ---
-
-// offset: how many a thread will have; op: 1 for inc. The numbers are checked, not modelled: a CTA
-// whose warps together ask for more than they began with would wait for ever. They begin with as
-// many as a multiprocessor has for each, rounded down to 8.
-EMU_RUN(setmaxnreg)
-{
-    enum { REGISTERS = 65536, MOST = 256, FEWEST = 24 };
-    const uint64_t threads = (uint64_t)w->launch->warps * EMU_WARP;
-    const uint64_t each = REGISTERS / threads / 8 * 8;
-    const uint64_t had = threads * (each < MOST ? each : MOST);
-    if (!emu_path_meet(w, mask, EMU_FULL))
-        return;
-    uint64_t sum = 0;
-    w->registers = (uint32_t)in->offset;
-    for (uint32_t i = 0; i < w->launch->warps; i++) {
-        const uint32_t n = w->cta->warps[i].registers;
-        sum += (n ? n : FEWEST) * (uint64_t)EMU_WARP;
-    }
-    if (sum > had)
-        emu_fault(w, emu_first_lane(mask),
-                  "setmaxnreg: the warps of the CTA ask for %llu registers; there are %llu",
-                  (unsigned long long)sum, (unsigned long long)had);
-}
-
-void emu_decode_setmaxnreg(struct emu_dec *d)
-{
-    d->in->run = emu_run_setmaxnreg;
-    d->in->flags |= EMU_INSN_SYNC;
-    d->in->op = emu_dec_mod(d, "inc");
-    if (!d->in->op && !emu_dec_mod(d, "dec"))
-        emu_dec_bad(d, "'.inc' or '.dec' is missing");
-    if (!emu_dec_mod(d, "sync") || !emu_dec_mod(d, "aligned") || !emu_dec_mod(d, "u32"))
-        emu_dec_bad(d, "'.sync.aligned.u32' is missing");
-    const uint64_t n = emu_dec_constant(d);
-    if (n < 24 || n > 256 || n % 8)
-        emu_dec_bad(d, "%llu registers; 24 to 256 in steps of 8 are possible",
-                    (unsigned long long)n);
-    d->in->offset = (int64_t)n;
 }
 
 // --- dependent launches: one launch runs at a time, so there is nothing to wait for ---

@@ -111,6 +111,8 @@ static void put_path(struct emu_text *t, const struct emu_warp *w, const struct 
         put_parity(p->mbarrier, p->parity, what, sizeof what);
     } else if (p->state == EMU_PATH_GROUP) {
         snprintf(what, sizeof what, "waits for wgmma of the other warps of its warpgroup");
+    } else if (p->state == EMU_PATH_REGISTERS) {
+        snprintf(what, sizeof what, "waits for registers of other warps");
     } else if (p->state == EMU_PATH_MEET) {
         snprintf(what, sizeof what, "lanes 0x%08x wait for lanes 0x%08x", p->mask, p->needs);
     } else if (w->poll && w->poll->events == w->launch->events) {
@@ -158,6 +160,21 @@ static void report_apart(struct emu_warp *w)
     }
 }
 
+// A warp that waits for registers that no other will give up: the others wait for it.
+static void report_registers(struct emu_warp *w)
+{
+    for (uint32_t k = 0; k < w->path_count; k++)
+        if (w->paths[k]->state == EMU_PATH_REGISTERS)
+            emu_registers_report(w, insn_of(w->launch, w->paths[k]));
+}
+
+static void each_warp(struct emu_grid *l, void (*report)(struct emu_warp *))
+{
+    for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
+        for (uint32_t i = 0; i < l->cluster_size * l->warps; i++)
+            report(&cluster->ctas[i / l->warps].warps[i % l->warps]);
+}
+
 void emu_hang(struct emu_grid *l, enum emu_finding_kind kind, const char *what)
 {
     struct emu_text t = {0};
@@ -165,6 +182,8 @@ void emu_hang(struct emu_grid *l, enum emu_finding_kind kind, const char *what)
     while (!l->resident->ctas[i / l->warps].warps[i % l->warps].path_count)
         i++;
     struct emu_warp *w = &l->resident->ctas[i / l->warps].warps[i % l->warps];
+    if (kind == EMU_F_DEADLOCK)
+        each_warp(l, report_registers);
     w->in = insn_of(l, w->paths[0]);
     put_all(&t, l, what);
     t.size = t.len + 1;
@@ -173,8 +192,6 @@ void emu_hang(struct emu_grid *l, enum emu_finding_kind kind, const char *what)
     const struct emu_finding f = {
         .kind = kind, .message = t.at, .at = emu_place_of(w, emu_first_lane(w->paths[0]->mask))};
     emu_finding_add(l, &f);
-    for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
-        for (i = 0; i < l->cluster_size * l->warps; i++)
-            report_apart(&cluster->ctas[i / l->warps].warps[i % l->warps]);
+    each_warp(l, report_apart);
     emu_findings_stop(l);
 }

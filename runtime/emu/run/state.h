@@ -19,11 +19,12 @@
 
 enum emu_path_state {
     EMU_PATH_READY,
-    EMU_PATH_MEET,    // at a .sync instruction: lanes that must join are elsewhere
-    EMU_PATH_BARRIER, // at a CTA barrier, counted in
-    EMU_PATH_CLUSTER, // at a cluster barrier: the pc is the wait's, which will run again
-    EMU_PATH_GROUP,   // at a wgmma wait: other warps of its warpgroup have not issued their part
-    EMU_PATH_MBARRIER // at a try_wait whose phase is not complete; the pc is the wait's
+    EMU_PATH_MEET,      // at a .sync instruction: lanes that must join are elsewhere
+    EMU_PATH_BARRIER,   // at a CTA barrier, counted in
+    EMU_PATH_CLUSTER,   // at a cluster barrier: the pc is the wait's, which will run again
+    EMU_PATH_GROUP,     // at a wgmma wait: other warps of its warpgroup have not issued their part
+    EMU_PATH_REGISTERS, // at a setmaxnreg.inc: other warps have not given up theirs
+    EMU_PATH_MBARRIER   // at a try_wait whose phase is not complete; the pc is the wait's
 };
 
 struct emu_frame {
@@ -376,6 +377,13 @@ void emu_cta_exit(struct emu_warp *w);
 // Lanes have exited: a wait for all threads may be complete now.
 void emu_barrier_recheck(struct emu_cta *cta);
 void emu_cluster_barrier_recheck(struct emu_cluster *cluster);
+
+// --- registers of a CTA (registers.c) ---
+
+// Warps that wait for registers look again.
+void emu_registers_recheck(struct emu_cta *cta);
+// They will never come: what the warps ask for.
+void emu_registers_report(struct emu_warp *w, const struct emu_insn *in);
 
 // --- clusters (cluster.c) ---
 

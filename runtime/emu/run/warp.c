@@ -118,6 +118,7 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
     w->reschedule = true;
     emu_barrier_recheck(w->cta);
     emu_cluster_barrier_recheck(w->cta->cluster);
+    emu_registers_recheck(w->cta);
 }
 
 // Whether all that a path still does is to exit.
