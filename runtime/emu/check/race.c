@@ -386,6 +386,16 @@ static bool same_time(const struct access *a, const struct emu_record *r)
     return r->uid == a->now.uid && r->clock == a->now.clock;
 }
 
+// Whether the access is an atomic operation that finds what a recorded one left: with all that
+// follows, it comes after that one, though perhaps not after what its thread did before (causality
+// order by observation, in the manual's memory model). The last block resets a counter so, with a
+// plain store.
+static bool observes(const struct access *a, const struct emu_record *r)
+{
+    return a->now.what & r->what & EMU_REC_ATOMIC && !((a->now.what | r->what) & EMU_REC_CAS) &&
+           both_strong(a, r) && scope_of(a->now.what) <= scope_of(r->what);
+}
+
 // Whether what conflicts with a record, and is not ordered with it, also shows by the access: it
 // comes after the record and conflicts with as much.
 static bool covers(const struct access *a, const struct emu_record *r)
@@ -394,7 +404,7 @@ static bool covers(const struct access *a, const struct emu_record *r)
     if ((then & EMU_REC_WRITES && !(now & EMU_REC_WRITES)) ||
         (now & EMU_REC_STRONG && !(then & EMU_REC_STRONG)))
         return false;
-    return r->uid == a->now.uid ||
+    return r->uid == a->now.uid || observes(a, r) ||
            emu_view_clock(a->who->order, a->who->view, EMU_KNOWN, r->uid) >= r->clock;
 }
 
