@@ -159,6 +159,53 @@ static void documented(void **state)
     free(text);
 }
 
+// Tensor memory as Triton's code uses it: no fence anywhere, and the wait for a load behind the use
+// of its register.
+#define LEFT(fence)                                                                              \
+    ".version 8.7\n.target sm_100a\n.address_size 64\n"                                          \
+    ".visible .entry k(.param .u64 out) {\n"                                                     \
+    ".reg .pred %p<4>; .reg .b32 %t, %r<8>; .reg .b64 %o; .shared .align 8 .b8 s[16];\n"         \
+    "ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; setp.lt.u32 %p0, %t, 32;\n"                     \
+    "setp.eq.u32 %p1, %t, 0; @!%p0 bra ready;\n"                                                 \
+    "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [s], 32;\n"                         \
+    "@%p1 mbarrier.init.shared.b64 [s+8], 1;\n"                                                  \
+    "ready: bar.sync 0; ld.shared.u32 %r1, [s]; mov.u32 %r2, 5; @!%p0 bra stored;\n"             \
+    "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%r2}; tcgen05.wait::st.sync.aligned;\n"       \
+    "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [s+8];\n"        \
+    "stored: mbarrier.try_wait.parity.shared.b64 %p2, [s+8], 0; @!%p2 bra stored; bar.sync 0;\n" \
+    "setp.ge.u32 %p3, %t, 128; @!%p3 bra loaded;\n"                                              \
+    "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r6}, [%r1];\n"                                      \
+    "add.u32 %r7, %r6, 1; st.global.u32 [%o], %r7; tcgen05.wait::ld.sync.aligned;\n"             \
+    "loaded: bar.sync 0; @!%p0 bra gone;\n"                                                      \
+    "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 32;\n"                                   \
+    "gone: " fence "ret; }\n"
+
+static void order_left_to_ptxas(void **state)
+{
+    static const char *const ptx[] = {LEFT(""), LEFT("tcgen05.fence::after_thread_sync; ")};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct rig r;
+        uint32_t count, out = 0, seen = 0;
+        rig_open(&r);
+        rig_load(&r, ptx[i]);
+        const uint64_t at = rig_buffer(&r, &out, sizeof out);
+        rig_param_u64(&r, at);
+        assert_int_equal(rig_try_run(&r, "k", 1, 160), i ? TIR_ERR_DEVICE : TIR_OK);
+        const struct emu_finding *f = emu_findings(r.emu, &count);
+        for (uint32_t k = 0; k < count; k++)
+            seen |= f[k].kind == EMU_F_TMEM_UNFENCED   ? 1
+                    : f[k].kind == EMU_F_TMEM_LEFT     ? 2
+                    : f[k].kind == EMU_F_TMEM_FENCE    ? 4
+                    : f[k].kind == EMU_F_TMEM_REGISTER ? 8
+                                                       : 16;
+        assert_int_equal(seen, i ? 4 | 8 : 1 | 2);
+        rig_read(&r, &out, at, sizeof out);
+        assert_int_equal(out, i ? 0 : 6);
+        rig_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +215,7 @@ int main(void)
         cmocka_unit_test(next_launch),
         cmocka_unit_test(deadlock_lists_all),
         cmocka_unit_test(documented),
+        cmocka_unit_test(order_left_to_ptxas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -280,6 +280,8 @@ void emu_report_conflict(void *user, const struct emu_conflict *c)
                             .at = place_of_record(l, &c->now, c->now_writes),
                             .other = place_of_record(l, &c->before, c->before_writes),
                             .message = text};
+    if (f.kind == EMU_F_TMEM_FENCE && emu_leaves_order(l->module))
+        f.kind = EMU_F_TMEM_UNFENCED;
     describe_place(l, &f.at, now, sizeof now);
     describe_place(l, &f.other, then, sizeof then);
     snprintf(text, sizeof text, "%s %s %s of %u bytes at 0x%" PRIx64 "; %s; %s before it: %s",

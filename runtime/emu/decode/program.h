@@ -175,9 +175,17 @@ struct emu_module {
     EMU_VEC(struct emu_fixup) fixups;
     EMU_VEC(struct emu_loc) locs;
     EMU_VEC(struct emu_file) files;
-    EMU_VEC(uint64_t) objects; // device memory of its variables
-    uint8_t *pool;             // the constants
+    EMU_VEC(uint64_t) objects;            // device memory of its variables
+    uint8_t *pool;                        // the constants
+    bool fences_tensors, commits_tensors; // it has a tcgen05.fence somewhere; a commit
     uint32_t pool_len, pool_cap;
 };
+
+// Code that waits for products of the tensor core and has no tcgen05.fence at all: its compiler
+// leaves such order to ptxas, as Triton does.
+static inline bool emu_leaves_order(const struct emu_module *m)
+{
+    return m->commits_tensors && !m->fences_tensors;
+}
 
 #endif

@@ -122,6 +122,7 @@ static void decode_commit(struct emu_dec *d)
     d->in->op = take_group(d) ? EMU_UMMA_PAIR : 0;
     emu_dec_need(d, must);
     d->in->run = emu_run_umma_commit;
+    d->ld->module->commits_tensors = true;
     const bool multicast = emu_dec_mod(d, "multicast::cluster");
     emu_dec_memory(d, emu_dec_mod(d, "shared::cluster") ? EMU_SHARED_CLUSTER : EMU_GENERIC);
     if (multicast) {
@@ -277,6 +278,7 @@ void emu_decode_tcgen05(struct emu_dec *d)
         d->in->run = emu_run_tmem_wait;
     } else if ((which = emu_dec_one_of(d, fences)) >= 0) {
         d->in->run = emu_run_tmem_fence;
+        d->ld->module->fences_tensors = true;
         d->in->op = (uint8_t)which;
     } else if (emu_dec_mod(d, "alloc")) {
         decode_alloc(d);

@@ -55,10 +55,17 @@ static bool is_move(const struct emu_insn *in)
 }
 
 // The load that a register which the instruction reads belongs to, for a move.
-static const struct emu_insn *load_of(struct emu_warp *w, const struct entry *e, bool moves)
+static const struct emu_insn *load_of(struct emu_warp *w, struct entry *e, bool moves)
 {
     if (e->load <= w->tmem_group[0])
         return NULL;
+    if (!moves && emu_leaves_order(w->launch->module)) {
+        emu_report(w, emu_first_lane(w->path->mask),
+                   "%s the tcgen05.ld of PTX line %u is in flight",
+                   emu_finding_prefix(EMU_F_TMEM_LEFT), e->by_load->line);
+        e->load = 0; // once is enough
+        return NULL;
+    }
     if (!moves)
         emu_fault(w, emu_first_lane(w->path->mask),
                   "tensor memory register read: the tcgen05.ld of PTX line %u is in flight",
@@ -76,7 +83,7 @@ void emu_watch(struct emu_warp *w, const struct emu_insn *in)
     if (w->path->frame != watch->frame || in->run == emu_run_wgmma)
         return;
     for (uint32_t i = in->touches; i < end; i++) {
-        const struct entry *e = entry_of(watch, m->touches.at[i].ref);
+        struct entry *e = entry_of(watch, m->touches.at[i].ref);
         if (e && !m->touches.at[i].is_write && load_of(w, e, is_move(in)))
             load = e->by_load;
     }
