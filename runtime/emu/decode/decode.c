@@ -211,7 +211,8 @@ uint32_t emu_dec_operand(struct emu_dec *d, const struct emu_operand *o, enum em
         if (emu_reg_width(o->type) != width)
             emu_dec_bad(d, "operand %u is a '.%s' register where '.%s' is wanted", d->at,
                         emu_types[o->type].name, emu_types[type].name);
-        *emu_push(d->ld->keep, &d->ld->module->touches) = (struct emu_touch){.ref = o->ref};
+        *emu_push(d->ld->keep, &d->ld->module->touches) =
+            (struct emu_touch){.ref = o->ref, .width = (uint8_t)width};
         return o->ref;
     case EMU_OPD_INT:
         if (type == EMU_f32 || type == EMU_f64)
@@ -451,7 +452,8 @@ static void decode_row(struct emu_dec *d)
     for (int i = 0; i < 4 && row->src[i] != EMU_none; i++)
         in->src[i] = emu_dec_src(d, (enum emu_type)row->src[i]);
     in->flags |= (flags & EMU_ROW_F ? EMU_INSN_FTZ : 0) | (flags & EMU_ROW_S ? EMU_INSN_SAT : 0) |
-                 (flags & EMU_ROW_L ? EMU_INSN_RELU : 0);
+                 (flags & EMU_ROW_L ? EMU_INSN_RELU : 0) |
+                 (row->flags & EMU_ROW_M ? EMU_INSN_BITS : 0);
     in->round = (uint8_t)round;
     if (in->flags & EMU_INSN_FIX || round != EMU_RN) {
         in->run = emu_run_alu_fix;

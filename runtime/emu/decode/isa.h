@@ -10,7 +10,8 @@ enum {
     EMU_ROW_R = 1 << 0, // .rn .rz .rm .rp
     EMU_ROW_F = 1 << 1, // .ftz
     EMU_ROW_S = 1 << 2, // .sat
-    EMU_ROW_L = 1 << 3  // .relu
+    EMU_ROW_L = 1 << 3, // .relu
+    EMU_ROW_M = 1 << 4  // moves bits: one of the result depends on one of each operand
 };
 
 // An instruction that computes every lane by itself. `name` spells dots as underscores.

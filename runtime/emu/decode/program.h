@@ -57,6 +57,7 @@ enum {
     EMU_INSN_SAT = 1 << 3,  // clamp to [0, 1]
     EMU_INSN_RELU = 1 << 4, // clamp negative results to zero
     EMU_INSN_POLL = 1 << 5, // a load that other agents' writes are looked for with
+    EMU_INSN_BITS = 1 << 6, // moves bits, EMU_ROW_M
     EMU_INSN_FIX = EMU_INSN_FTZ | EMU_INSN_SAT | EMU_INSN_RELU
 };
 
@@ -95,6 +96,7 @@ struct emu_insn {
 // A register that an instruction names.
 struct emu_touch {
     uint32_t ref;
+    uint8_t width; // bytes of a lane; 0: a predicate
     bool is_write;
 };
 

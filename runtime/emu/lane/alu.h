@@ -53,6 +53,6 @@ typedef double emu_c_f64;
 #define EMU_ALU_ROW4(name, D, A, B, C, E, flags, expr) \
     {#name, name, EMU_##D, {EMU_##A, EMU_##B, EMU_##C, EMU_##E}, flags},
 
-enum { R = EMU_ROW_R, F = EMU_ROW_F, S = EMU_ROW_S, L = EMU_ROW_L };
+enum { R = EMU_ROW_R, F = EMU_ROW_F, S = EMU_ROW_S, L = EMU_ROW_L, M = EMU_ROW_M };
 
 #endif

@@ -49,6 +49,11 @@ static void check_shadow(struct emu_warp *w, uint32_t lane, const uint8_t *shado
                          enum emu_space space, enum emu_access access, uint64_t address,
                          uint32_t size)
 {
+    if (space == EMU_LOCAL) { // its marks are of bits
+        if (access != EMU_STORE && w->in->run != emu_run_ld && !emu_all_set(shadow, size))
+            bad(w, lane, "uninitialised", space, access, address, size);
+        return;
+    }
     if (access == EMU_STORE) {
         if (any(shadow, size, EMU_MBARRIER))
             bad(w, lane, "an mbarrier as data:", space, access, address, size);
@@ -62,8 +67,6 @@ static void check_shadow(struct emu_warp *w, uint32_t lane, const uint8_t *shado
         bad(w, lane, "an mbarrier as data:", space, access, address, size);
     if (any(shadow, size, EMU_IN_FLIGHT))
         bad(w, lane, "read while a copy is in flight:", space, access, address, size);
-    if (space == EMU_LOCAL && access == EMU_LOAD && w->in->run == emu_run_ld)
-        return;
     bad(w, lane, "uninitialised", space, access, address, size);
 }
 
@@ -305,7 +308,8 @@ EMU_RUN(ld)
 {
     alignas(16) uint8_t out[8][16 * EMU_WARP];
     uint64_t address[EMU_WARP];
-    uint32_t undefined[8] = {0};
+    uint64_t undefined[8][EMU_WARP];
+    uint32_t unset[8] = {0};
     const struct emu_arg *args = &w->launch->module->args.at[in->list];
     const uint32_t size = in->size, count = in->count, width = in->width;
     const bool is_signed = emu_types[in->type].kind == EMU_KIND_SINT;
@@ -317,8 +321,16 @@ EMU_RUN(ld)
             emu_resolve(w, i, (enum emu_space)in->space, address[i], size * count, EMU_LOAD);
         const bool is_local = cell.shadow && !cell.map && w->launch->emu->options.check;
         for (uint32_t k = 0; k < count; k++) {
-            if (is_local && !emu_all_set(cell.shadow + k * size, size))
-                undefined[k] |= 1u << i;
+            if (is_local && !emu_all_set(cell.shadow + k * size, size)) {
+                uint8_t bits[16], wide[16];
+                for (uint32_t b = 0; b < size; b++)
+                    bits[b] = emu_unset_bits(cell.shadow[k * size + b]);
+                widen(wide, width, bits, size, is_signed);
+                undefined[k][i] = 0;
+                memcpy(&undefined[k][i], wide, width < 8 ? width : 8);
+                undefined[k][i] = width > 8 ? UINT64_MAX : undefined[k][i];
+                unset[k] |= 1u << i;
+            }
             if (width == 4 && size == 4)
                 memcpy(out[k] + i * 4, cell.bytes + k * 4, 4);
             else
@@ -327,8 +339,8 @@ EMU_RUN(ld)
     }
     for (uint32_t k = 0; k < count; k++) {
         emu_commit(w, args[k].ref, out[k], width, mask);
-        if (undefined[k])
-            emu_undefined_set(w, args[k].ref, undefined[k]);
+        if (unset[k])
+            emu_undefined_set(w, args[k].ref, undefined[k], unset[k]);
     }
     if (in->flags & EMU_INSN_POLL)
         emu_poll(w, in, address[emu_first_lane(mask)]);
@@ -383,11 +395,13 @@ static void store(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, 
     }
     memset(cell.shadow, EMU_SET, bytes);
     for (uint32_t k = from; k < end && w->undefined_count; k++) {
-        if (!(emu_undefined_lanes(w, args[k].ref) >> lane & 1))
-            continue;
-        if (cell.map)
-            emu_undefined_fault(w, 1u << lane, "is stored where others see it");
-        memset(cell.shadow + (size_t)(k - from) * size, EMU_UNSET, size);
+        const uint64_t bits = emu_undefined_bits(w, args[k].ref, lane);
+        for (uint32_t b = 0; bits && b < size; b++) {
+            const uint8_t unset = size > 8 ? 0xff : (uint8_t)(bits >> b * 8);
+            if (unset && cell.map)
+                emu_undefined_fault(w, 1u << lane, "is stored where others see it");
+            cell.shadow[(size_t)(k - from) * size + b] = emu_unset_mark(unset);
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "emu/async/mbarrier.h"
 #include "emu/async/op.h"
+#include "emu/check/undefined.h"
 #include "emu/run/trace.h"
 #include "emu/tensor/tmem.h"
 #include "emu/tensor/wgmma.h"
@@ -211,6 +212,7 @@ static void warp_free(struct emu_grid *l, struct emu_warp *w)
     emu_watch_free(w);
     while (w->free_frames) {
         struct emu_frame *next = w->free_frames->parent;
+        emu_undefined_free(l, w->free_frames);
         emu_resize(a, w->free_frames, w->free_frames->size, 0);
         w->free_frames = next;
     }

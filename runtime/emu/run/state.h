@@ -37,6 +37,7 @@ struct emu_frame {
     uint32_t local_base;                  // address of its first byte of local memory
     uint8_t *regs, *local, *local_shadow; // local memory is lane after lane
     uint32_t *undefined;                  // lanes of each register (check/undefined.h)
+    uint64_t *undefined_bits;             // of those lanes, 32 words a register; or NULL
     uint32_t undefined_count;             // registers that have some
     size_t size;                          // of the allocation
 };
