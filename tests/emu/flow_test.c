@@ -489,6 +489,23 @@ static void ranges_leave_their_name(void **state)
     assert_int_equal(out[0], 35);
 }
 
+// Cooperative groups of several warps meet in shared memory of the system, which is zero at first.
+static void reserved_shared_memory(void **state)
+{
+    uint32_t out[64];
+    (void)state;
+    expect_words(
+        KERNEL(".shared .align 16 .b8 own[16]; mov.u32 %r1, %reserved_smem_offset_1;\n"
+               "mov.u32 %r2, own; atom.shared.add.u32 %r3, [%r1+284], 1; bar.sync 0;\n"
+               "mov.u32 %r4, %reserved_smem_offset_1; ld.shared.u32 %r5, [%r4+284];\n"
+               "st.shared.v2.u32 [%r2], {%r1, %r1}; st.shared.v2.u32 [%r2+8], {%r1, %r1};\n"
+               "ld.shared.u32 %r6, [%r4]; add.u32 %r5, %r5, %r6;\n"
+               "st.global.u32 [%o], %r5; ret;"),
+        64, out);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(out[i], 64);
+}
+
 static void host_environment(void **state)
 {
     uint32_t out[1];
@@ -577,6 +594,7 @@ int main(void)
         cmocka_unit_test(minimum_of_three),
         cmocka_unit_test(carries),
         cmocka_unit_test(ranges_leave_their_name),
+        cmocka_unit_test(reserved_shared_memory),
         cmocka_unit_test(host_environment),
         cmocka_unit_test(launches_are_checked),
     };

@@ -118,9 +118,10 @@ struct emu_file {
 
 struct emu_shared_var {
     uint64_t size, align;
-    bool is_dynamic; // starts where the static variables end
-    bool is_used;    // by the kernel being launched
-    uint32_t offset; // in it
+    bool is_dynamic;  // starts where the static variables end
+    bool is_used;     // by the kernel being launched
+    bool is_reserved; // the system's: all zeros when a CTA starts
+    uint32_t offset;  // in it
 };
 
 // A constant vector holding the address of a shared variable, filled in at launch.

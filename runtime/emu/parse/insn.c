@@ -213,7 +213,6 @@ static const struct {
     {"%reserved_smem_offset_end", EMU_SHARED_START},
     {"%reserved_smem_offset_cap", EMU_SHARED_START},
     {"%reserved_smem_offset_0", 0},
-    {"%reserved_smem_offset_1", 0},
 };
 
 static bool sreg_fits(tir_str name, const char *pattern)
@@ -245,8 +244,28 @@ static struct emu_operand vector_sreg(struct emu_loader *ld, uint32_t first)
     return out;
 }
 
+// %reserved_smem_offset_1: shared memory that cooperative groups use for groups of several warps.
+// It is a variable of the module, without a line that declares it.
+static struct emu_operand reserved_shared(struct emu_loader *ld, tir_str text)
+{
+    enum { SIZE = 288, ALIGN = 16 }; // cooperative_groups/details/memory.h
+    struct emu_symbol *s = emu_arena_alloc(&ld->scratch, sizeof *s);
+    *s = (struct emu_symbol){.kind = EMU_SYM_VAR,
+                             .name = emu_intern(ld, text),
+                             .space = EMU_SHARED,
+                             .address = ld->module->shared.len,
+                             .size = SIZE,
+                             .align = ALIGN};
+    s->name->symbols = s;
+    *emu_push(ld->keep, &ld->module->shared) =
+        (struct emu_shared_var){.size = SIZE, .align = ALIGN, .is_reserved = true};
+    return (struct emu_operand){.kind = EMU_OPD_ADDRESS, .name = s->name, .symbol = s};
+}
+
 static struct emu_operand parse_sreg(struct emu_loader *ld, tir_str text)
 {
+    if (emu_str_is(text, "%reserved_smem_offset_1"))
+        return reserved_shared(ld, text);
     char name[40];
     size_t len = text.len < sizeof name - 4 ? text.len : sizeof name - 4;
     memcpy(name, text.ptr, len);

@@ -142,6 +142,13 @@ static void cta_start(struct emu_cta *cta)
         cta->barriers[i] = (struct emu_barrier){.view = cta->barriers[i].view};
     memset(cta->shared, 0xcd, l->shared_size);
     memset(cta->shared_shadow, EMU_UNSET, l->shared_size);
+    for (uint32_t i = 0; i < l->module->shared.len; i++) {
+        const struct emu_shared_var *v = &l->module->shared.at[i];
+        if (!v->is_used || !v->is_reserved)
+            continue;
+        memset(cta->shared + (v->offset - EMU_SHARED_START), 0, v->size);
+        memset(cta->shared_shadow + (v->offset - EMU_SHARED_START), EMU_SET, v->size);
+    }
     for (uint32_t i = 0; i < l->warps; i++) {
         struct emu_warp *w = &cta->warps[i];
         for (uint32_t k = 0; k < 3; k++) {
