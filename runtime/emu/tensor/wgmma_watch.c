@@ -9,7 +9,8 @@
 //
 // The registers of a tcgen05.ld are in flight until the warp's next wait for loads. A move makes
 // its destination such a register too: compilers put moves before a wait that is tied to its
-// registers.
+// registers. A store to local memory is a move as well, in code that is not optimised, but what it
+// has moved is not followed.
 //
 // The watch has an entry for each register of the frame. It costs a look at every operand, so it
 // exists only from a warp's first fence or load on, and only when something is checked.
@@ -54,6 +55,19 @@ static bool is_move(const struct emu_insn *in)
            in->run == emu_run_unpack;
 }
 
+// Whether a store goes to local memory only.
+static bool stores_locally(struct emu_warp *w, const struct emu_insn *in)
+{
+    uint64_t address[EMU_WARP];
+    if (in->run != emu_run_st || (in->space != EMU_LOCAL && in->space != EMU_GENERIC))
+        return false;
+    bool is_local = true;
+    emu_addresses(w, in, address);
+    for (uint32_t i = 0; i < EMU_WARP && in->space == EMU_GENERIC; i++)
+        is_local &= !(w->path->mask >> i & 1) || (address[i] & EMU_WINDOW_MASK) == EMU_LOCAL_WINDOW;
+    return is_local;
+}
+
 // The load that a register which the instruction reads belongs to, for a move.
 static const struct emu_insn *load_of(struct emu_warp *w, struct entry *e, bool moves)
 {
@@ -80,11 +94,15 @@ void emu_watch(struct emu_warp *w, const struct emu_insn *in)
     const uint32_t next = (uint32_t)(in - m->code.at) + 1;
     const uint32_t end = next < m->code.len ? m->code.at[next].touches : m->touches.len;
     const struct emu_insn *load = NULL;
+    bool moves = is_move(in);
     if (w->path->frame != watch->frame || in->run == emu_run_wgmma)
         return;
     for (uint32_t i = in->touches; i < end; i++) {
         struct entry *e = entry_of(watch, m->touches.at[i].ref);
-        if (e && !m->touches.at[i].is_write && load_of(w, e, is_move(in)))
+        if (!e || m->touches.at[i].is_write || e->load <= w->tmem_group[0])
+            continue;
+        moves = moves || stores_locally(w, in);
+        if (load_of(w, e, moves))
             load = e->by_load;
     }
     for (uint32_t i = in->touches; i < end; i++) {
