@@ -91,14 +91,23 @@ static bool run_out(struct emu_grid *l)
     return found;
 }
 
+// The oldest operation of the first cluster that has one.
+static struct emu_op *next_op(const struct emu_grid *l)
+{
+    for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
+        if (cluster->ops)
+            return cluster->ops;
+    return NULL;
+}
+
 static void stalled(struct emu_grid *l)
 {
     struct emu_schedule *s = &l->schedule;
-    for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
-        if (cluster->ops) {
-            emu_op_finish(cluster->ops);
-            return;
-        }
+    struct emu_op *op = next_op(l);
+    if (op) {
+        emu_op_finish(op);
+        return;
+    }
     if (!l->is_independent && l->next_cluster < l->cluster_count && s->patience) {
         s->patience = 0; // perhaps for a cluster that has not started
         return;
@@ -114,6 +123,8 @@ static bool moved(struct emu_grid *l, bool progress)
     struct emu_schedule *s = &l->schedule;
     if (progress && (++s->quiet < QUIET || s->quiet % LOOK))
         return true;
+    if (!progress && next_op(l))
+        return false; // it will happen now, so what the warps do is of no interest
     emu_repeat_look(l);
     return progress && !emu_all_repeat(l, false);
 }
