@@ -113,17 +113,24 @@ static const char *keep(struct emu_arena *arena, const char *text)
     return copy;
 }
 
+bool emu_finding_is_new(const struct emu_grid *l, enum emu_finding_kind kind, uint32_t line,
+                        uint32_t other)
+{
+    const struct emu_findings *list = l->findings;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint32_t now = list->at[i].at.line, then = list->at[i].other.line;
+        if (list->at[i].kind == kind &&
+            ((now == line && then == other) || (now == other && then == line)))
+            return false;
+    }
+    return list->count < (emu_finding_is_hint(kind) ? EMU_MAX_HINTS : EMU_MAX_FINDINGS);
+}
+
 void emu_finding_add(struct emu_grid *l, const struct emu_finding *f)
 {
     struct emu_findings *list = l->findings;
     const bool is_hint = emu_finding_is_hint(f->kind);
-    for (uint32_t i = 0; i < list->count; i++) {
-        const uint32_t now = list->at[i].at.line, then = list->at[i].other.line;
-        if (list->at[i].kind == f->kind && ((now == f->at.line && then == f->other.line) ||
-                                            (now == f->other.line && then == f->at.line)))
-            return;
-    }
-    if (list->count >= (is_hint ? EMU_MAX_HINTS : EMU_MAX_FINDINGS))
+    if (!emu_finding_is_new(l, f->kind, f->at.line, f->other.line))
         return;
     struct emu_finding *to = &list->at[list->count];
     *to = *f;
@@ -282,6 +289,8 @@ void emu_report_conflict(void *user, const struct emu_conflict *c)
                             .message = text};
     if (f.kind == EMU_F_TMEM_FENCE && emu_leaves_order(l->module))
         f.kind = EMU_F_TMEM_UNFENCED;
+    if (!emu_finding_is_new(l, f.kind, f.at.line, f.other.line))
+        return; // before its text, which takes most of the time
     describe_place(l, &f.at, now, sizeof now);
     describe_place(l, &f.other, then, sizeof then);
     snprintf(text, sizeof text, "%s %s %s of %u bytes at 0x%" PRIx64 "; %s; %s before it: %s",

@@ -27,6 +27,9 @@ struct emu_findings {
 // Keeps a finding, unless it is known already. `f` holds no strings but its message, which is
 // copied, and files, which are too.
 void emu_finding_add(struct emu_grid *l, const struct emu_finding *f);
+// Whether it would be kept: not known of these lines of PTX, and there is room.
+bool emu_finding_is_new(const struct emu_grid *l, enum emu_finding_kind kind, uint32_t line,
+                        uint32_t other);
 // Ends the launch with the first finding that is no hint.
 _Noreturn void emu_findings_stop(struct emu_grid *l);
 // Where lane `lane` of the warp is.

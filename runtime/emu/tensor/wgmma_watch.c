@@ -74,9 +74,10 @@ static const struct emu_insn *load_of(struct emu_warp *w, struct entry *e, bool 
     if (e->load <= w->tmem_group[0])
         return NULL;
     if (!moves && emu_leaves_order(w->launch->module)) {
-        emu_report(w, emu_first_lane(w->path->mask),
-                   "%s the tcgen05.ld of PTX line %u is in flight",
-                   emu_finding_prefix(EMU_F_TMEM_LEFT), e->by_load->line);
+        if (emu_finding_is_new(w->launch, EMU_F_TMEM_LEFT, w->in->line, 0))
+            emu_report(w, emu_first_lane(w->path->mask),
+                       "%s the tcgen05.ld of PTX line %u is in flight",
+                       emu_finding_prefix(EMU_F_TMEM_LEFT), e->by_load->line);
         e->load = 0; // once is enough
         return NULL;
     }
