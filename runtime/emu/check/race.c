@@ -197,19 +197,25 @@ static uint32_t scope_of(uint32_t what)
 }
 
 // Both are strong, and their scopes include each other.
-static bool both_strong(const struct access *a, const struct emu_record *r)
+static bool are_strong(const struct emu_order *order, const struct emu_record *p,
+                       const struct emu_record *r)
 {
-    if (!(a->now.what & r->what & EMU_REC_STRONG))
+    if (!(p->what & r->what & EMU_REC_STRONG))
         return false;
-    const uint32_t now = scope_of(a->now.what), then = scope_of(r->what);
+    const uint32_t now = scope_of(p->what), then = scope_of(r->what);
     const uint32_t scope = now < then ? now : then;
     if (scope >= EMU_SCOPE_GPU)
         return true;
-    const struct emu_domain_name *x = emu_order_name(a->who->order, a->now.uid);
+    const struct emu_domain_name *x = emu_order_name(order, p->uid);
     if (!x || r->uid - x->base >= x->agents)
         return false;
     return scope == EMU_SCOPE_CLUSTER ||
-           (a->now.uid - x->base) / x->per_cta == (r->uid - x->base) / x->per_cta;
+           (p->uid - x->base) / x->per_cta == (r->uid - x->base) / x->per_cta;
+}
+
+static bool both_strong(const struct access *a, const struct emu_record *r)
+{
+    return are_strong(a->who->order, &a->now, r);
 }
 
 static bool is_core(const struct emu_record *r)
@@ -368,6 +374,22 @@ static void check(const struct access *a, const struct emu_record *r)
         check_proxy(a, r);
 }
 
+// Whether the warp itself has read the place strongly since a strong write of the list: that one
+// comes before all that follows the read, as in observes(). Who waited for a flag resets it so.
+static bool has_seen(const struct access *a, const struct many *list, uint32_t write)
+{
+    const struct emu_record *r = &list->at[write];
+    if (!(r->what & EMU_REC_WRITES) || r->what & EMU_REC_CAS || !a->who->warp)
+        return false;
+    for (uint32_t i = write + 1; i < list->count; i++) {
+        const struct emu_record *read = &list->at[i];
+        if (read->uid == a->now.uid && are_strong(a->who->order, read, r) &&
+            (read->what & EMU_REC_ATOMIC || !(read->what & EMU_REC_WRITES)))
+            return true;
+    }
+    return false;
+}
+
 static void check_since(const struct access *a, const struct emu_record *since)
 {
     if (since->what != EMU_REC_MANY) {
@@ -376,7 +398,8 @@ static void check_since(const struct access *a, const struct emu_record *since)
     }
     const struct many *list = many_of(since);
     for (uint32_t i = 0; (a->writes || list->has_writes) && i < list->count; i++)
-        check(a, &list->at[i]);
+        if (!has_seen(a, list, i))
+            check(a, &list->at[i]);
 }
 
 // --- recording ---
@@ -436,6 +459,9 @@ static void put_many(const struct access *a, struct emu_record *since)
     list->count += i == list->count;
     list->has_writes |= a->writes;
     put(a, &list->at[i]);
+    const struct emu_record last = list->at[i]; // in the order of access, for has_seen()
+    memmove(&list->at[i], &list->at[i + 1], (list->count - i - 1) * sizeof last);
+    list->at[list->count - 1] = last;
 }
 
 static void record_since(const struct access *a, struct emu_record *since)
