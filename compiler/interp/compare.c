@@ -47,6 +47,7 @@ static bool agrees(enum tir_elem elem, union tir_number got, union tir_number wa
     if (!isfinite(got.f) || !isfinite(want.f))
         return got.f == want.f || (isnan(got.f) && isnan(want.f));
     double error = fabs(got.f - want.f), scale = fmax(fabs(want.f), diff->rms);
+    diff->error += error * error;
     diff->max_abs = fmax(diff->max_abs, error);
     if (error > 0)
         diff->max_rel = fmax(diff->max_rel, error / scale);
@@ -69,6 +70,7 @@ bool tir_interp_compare(enum tir_elem elem, const void *got, const void *want, i
         diff->got = as_double(elem, g);
         diff->want = as_double(elem, w);
     }
+    diff->error = count ? sqrt(diff->error / (double)count) : 0;
     return !diff->mismatches;
 }
 

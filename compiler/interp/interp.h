@@ -53,6 +53,7 @@ tir_status tir_interp_run(struct tir_func *f, const struct tir_interp_arg *args,
 struct tir_interp_diff {
     double max_abs, max_rel; // over finite pairs; rel is relative to max(|want|, rms)
     double rms;              // of the reference
+    double error;            // the root mean square of the errors of finite pairs
     int64_t mismatches;
     int64_t first;    // index of the first mismatch in row-major order, -1: none
     double got, want; // its values
@@ -66,5 +67,13 @@ bool tir_interp_compare(enum tir_elem elem, const void *got, const void *want, i
 // 0.5, and for f32 1e-4 and f64 1e-10, since sums in another order and the approximate functions of
 // the hardware lose more than that; 0 for integers.
 double tir_interp_tolerance(enum tir_elem elem);
+
+// For each parameter of f the coarsest float type that inexact values, those of sums and
+// approximate functions, have or are rounded to before they get into it; TIR_NONE: its values are
+// exact. An element of an output may differ by the tolerance of that type, if it is more than its
+// own: where a rounding goes the other way. That is rare, so the root mean square of all errors is
+// held to the geometric mean of the two: of sums that are known to d, a share d / u is rounded the
+// other way, by a unit u, which is sqrt(d u).
+void tir_interp_rounding(struct tir_arena *arena, struct tir_func *f, enum tir_elem *rounded);
 
 #endif

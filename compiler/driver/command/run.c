@@ -128,12 +128,13 @@ static bool check(struct run *r)
     for (uint32_t i = 0; i < r->result.output_count; i++) {
         struct tir_result_output *o = &r->result.outputs[i];
         const struct tir_tensor *got = &o->bound->tensor;
-        if (!tir_reference_compare(got, &s->wants[o->bound - s->bind.params], rtol, &o->difference,
+        const uint32_t param = (uint32_t)(o->bound - s->bind.params);
+        if (!tir_reference_compare(got, &s->wants[param], rtol, s->rounded[param], &o->difference,
                                    s->error))
             return false;
         o->stray = strayed(got);
-        o->unwritten = unwritten[o->bound - s->bind.params];
-        o->wrong = o->stray || o->difference.mismatches > 0 || o->unwritten.count > 0;
+        o->unwritten = unwritten[param];
+        o->wrong = o->stray || tir_difference_is_wrong(&o->difference) || o->unwritten.count > 0;
     }
     return true;
 }

@@ -68,29 +68,35 @@ static bool keep_outputs(struct tune *t)
 
 // Says where one output is not what it should be.
 static bool compare(struct tune *t, const struct tir_tensor *got, const struct tir_tensor *want,
-                    tir_str name, tir_str config, const char *source)
+                    uint32_t param, tir_str config, const char *source)
 {
+    const tir_str name = t->s.info->params[param].name;
     const struct tir_options *o = t->s.options;
     struct tir_difference d;
     if (got->size == want->size && !memcmp(got->bytes, want->bytes, got->size))
         return true;
     if (!tir_reference_compare(got, want,
-                               o->text[TIR_OPTION_COMPARE] ? o->number[TIR_OPTION_COMPARE] : -1, &d,
-                               t->s.error))
+                               o->text[TIR_OPTION_COMPARE] ? o->number[TIR_OPTION_COMPARE] : -1,
+                               t->s.rounded[param], &d, t->s.error))
         return false;
-    if (!d.mismatches)
+    if (!tir_difference_is_wrong(&d))
         return true;
     struct tir_text text;
     tir_text_init(&text, t->s.arena, 0);
-    tir_text_format(
-        &text, STR_FMT ": " STR_FMT ": %lld of %lld elements differ from %s, the first at [",
-        STR_ARG(config), STR_ARG(name), (long long)d.mismatches, (long long)got->count, source);
-    for (uint32_t i = 0; i < got->rank; i++)
-        tir_text_format(&text, "%s%lld", i ? ", " : "", (long long)d.first[i]);
-    tir_text_add(&text, STR("]: "));
-    tir_scalar_print(&text, &d.got);
-    tir_text_add(&text, STR(", not "));
-    tir_scalar_print(&text, &d.want);
+    tir_text_format(&text, STR_FMT ": " STR_FMT ": ", STR_ARG(config), STR_ARG(name));
+    if (d.mismatches) {
+        tir_text_format(&text, "%lld of %lld elements differ from %s, the first at [",
+                        (long long)d.mismatches, (long long)got->count, source);
+        for (uint32_t i = 0; i < got->rank; i++)
+            tir_text_format(&text, "%s%lld", i ? ", " : "", (long long)d.first[i]);
+        tir_text_add(&text, STR("]: "));
+        tir_scalar_print(&text, &d.got);
+        tir_text_add(&text, STR(", not "));
+        tir_scalar_print(&text, &d.want);
+    } else {
+        tir_text_format(&text, "differs from %s by %.3g of its root mean square (allowed %.3g)",
+                        source, d.error, d.mean_tolerance);
+    }
     tir_say(t->log, "%s: FAIL", text.ptr);
     t->is_wrong = true;
     return true;
@@ -103,8 +109,7 @@ static bool compare_all(struct tune *t, const struct tir_tensor *all,
 {
     for (uint32_t i = 0; i < t->s.info->param_count; i++)
         if (tir_param_is_output(&t->s.info->params[i]) &&
-            !compare(t, all ? &all[i] : &t->s.bind.params[i].tensor, &wants[i],
-                     t->s.info->params[i].name, c->name, source))
+            !compare(t, all ? &all[i] : &t->s.bind.params[i].tensor, &wants[i], i, c->name, source))
             return false;
     return true;
 }
@@ -160,7 +165,7 @@ static bool launch_all(struct tune *t)
 {
     vec_foreach(struct tir_candidate, c, &t->list.all)
         c->fits = false;
-    if (!launch_model(t))
+    if (!tir_session_rounding(&t->s) || !launch_model(t))
         return false;
     const struct tir_candidate *model = &t->list.all.at[t->model];
     vec_foreach(struct tir_candidate, c, &t->list.all)

@@ -3,6 +3,7 @@
 #include "driver/launch/reference.h"
 #include "driver/say.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,8 @@ struct request {
     const struct tir_options *options;
     const struct tir_reference_arg *args;
     uint32_t count;
+    bool only_rounding;
+    enum tir_elem *rounded;
     tir_error *error;
 };
 
@@ -92,6 +95,14 @@ static bool interpret(struct tir_func *f, const struct request *r, struct tir_ar
         bits[i] = in_order[i]->bits;
         args[i] = argument(in_order[i], &bits[i]);
     }
+    if (!options) { // of the configuration that counts
+        enum tir_elem *rounded = arena_array(arena, enum tir_elem, count);
+        tir_interp_rounding(arena, f, rounded);
+        for (uint32_t i = 0; i < count; i++)
+            r->rounded[in_order[i] - r->args] = rounded[i];
+        if (r->only_rounding)
+            return true;
+    }
     if (tir_interp_run(f, args, count, options, r->error) == TIR_OK)
         return true;
     tir_error cause = *r->error;
@@ -149,9 +160,10 @@ static bool compile_and_interpret(struct tir_context *cx, const struct request *
 }
 
 bool tir_reference_run(const struct tir_reference *reference, const struct tir_options *options,
-                       const struct tir_reference_arg *args, uint32_t count, tir_error *error)
+                       const struct tir_reference_arg *args, uint32_t count, bool only_rounding,
+                       enum tir_elem *rounded, tir_error *error)
 {
-    const struct request request = {reference, options, args, count, error};
+    const struct request request = {reference, options, args, count, only_rounding, rounded, error};
     struct tir_context *cx = calloc(1, sizeof(*cx));
     bool done;
     if (!cx || setjmp(cx->out_of_memory)) {
@@ -179,10 +191,27 @@ static uint8_t *dense(const struct tir_tensor *t)
     return out;
 }
 
-bool tir_reference_compare(const struct tir_tensor *got, const struct tir_tensor *want, double rtol,
-                           struct tir_difference *out, tir_error *error)
+static struct tir_difference allowed(enum tir_elem elem, double rtol, enum tir_elem rounded)
 {
-    *out = (struct tir_difference){.tolerance = rtol < 0 ? tir_interp_tolerance(got->elem) : rtol};
+    const double own = tir_interp_tolerance(elem);
+    const bool more = tir_elem_is_float(elem) && tir_elem_is_float(rounded) &&
+                      tir_interp_tolerance(rounded) > own;
+    if (rtol >= 0 || !more)
+        return (struct tir_difference){.tolerance = rtol < 0 ? own : rtol, .rounded = elem};
+    const double coarse = tir_interp_tolerance(rounded);
+    return (struct tir_difference){
+        .tolerance = coarse, .rounded = rounded, .mean_tolerance = sqrt(own * coarse)};
+}
+
+bool tir_difference_is_wrong(const struct tir_difference *d)
+{
+    return d->mismatches || (d->mean_tolerance > 0 && d->error > d->mean_tolerance);
+}
+
+bool tir_reference_compare(const struct tir_tensor *got, const struct tir_tensor *want, double rtol,
+                           enum tir_elem rounded, struct tir_difference *out, tir_error *error)
+{
+    *out = allowed(got->elem, rtol, rounded);
     uint8_t *a = dense(got), *b = dense(want);
     bool done = a && b;
     if (done) {
@@ -190,6 +219,7 @@ bool tir_reference_compare(const struct tir_tensor *got, const struct tir_tensor
         tir_interp_compare(got->elem, a, b, got->count, out->tolerance, &diff);
         out->max_abs = diff.max_abs;
         out->max_rel = diff.max_rel;
+        out->error = diff.rms > 0 ? diff.error / diff.rms : diff.error;
         out->mismatches = diff.mismatches;
         int64_t rest = diff.first, size = tir_elem_size(got->elem);
         if (diff.mismatches) {

@@ -71,8 +71,13 @@ static void output_line(struct tir_text *out, const struct tir_result *r,
         tir_tensor_glimpse(out, &o->bound->tensor);
         return;
     }
-    tir_text_format(out, ": largest error %.3g, relative %.3g (allowed %.3g)",
-                    o->difference.max_abs, o->difference.max_rel, o->difference.tolerance);
+    const struct tir_difference *d = &o->difference;
+    tir_text_format(out, ": largest error %.3g, relative %.3g (allowed %.3g", d->max_abs,
+                    d->max_rel, d->tolerance);
+    if (d->mean_tolerance > 0)
+        tir_text_format(out, ", as sums are rounded to %s), root mean square %.3g (allowed %.3g",
+                        tir_elems[d->rounded].name, d->error, d->mean_tolerance);
+    tir_text_char(out, ')');
     if (o->difference.mismatches)
         mismatch(out, o);
     if (o->unwritten.count)
@@ -147,6 +152,12 @@ static void json_output(struct tir_text *out, const struct tir_result *r,
         json_number(out, "max_rel", o->difference.max_rel);
         tir_text_char(out, ',');
         json_number(out, "tolerance", o->difference.tolerance);
+        if (o->difference.mean_tolerance > 0) {
+            tir_text_format(out, ",\"rounded\":\"%s\",", tir_elems[o->difference.rounded].name);
+            json_number(out, "rms", o->difference.error);
+            tir_text_char(out, ',');
+            json_number(out, "rms_tolerance", o->difference.mean_tolerance);
+        }
         tir_text_format(out, ",\"mismatches\":%lld,\"unwritten\":%lld,\"stray\":%s,\"pass\":%s",
                         (long long)o->difference.mismatches, (long long)o->unwritten.count,
                         o->stray ? "true" : "false", o->wrong ? "false" : "true");

@@ -200,7 +200,7 @@ bool tir_session_read(struct tir_session *s)
     return true;
 }
 
-bool tir_session_reference(struct tir_session *s)
+static bool ask_reference(struct tir_session *s, bool only_rounding)
 {
     struct tir_reference_arg args[TIR_MAX_PARAMS];
     for (uint32_t i = 0; i < s->info->param_count; i++) {
@@ -216,7 +216,18 @@ bool tir_session_reference(struct tir_session *s)
                                       tir_str_copy(s->arena, s->info->name).ptr};
     struct tir_reference reference;
     return tir_reference_find(s->arena, s->options, &own, &reference, s->error) &&
-           tir_reference_run(&reference, s->options, args, s->info->param_count, s->error);
+           tir_reference_run(&reference, s->options, args, s->info->param_count, only_rounding,
+                             s->rounded, s->error);
+}
+
+bool tir_session_reference(struct tir_session *s)
+{
+    return ask_reference(s, false);
+}
+
+bool tir_session_rounding(struct tir_session *s)
+{
+    return ask_reference(s, true);
 }
 
 void tir_session_close(struct tir_session *s)

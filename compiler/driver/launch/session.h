@@ -32,6 +32,7 @@ struct tir_session {
     tir_rt_buffer *buffers[TIR_MAX_PARAMS];
     tir_rt_arg args[TIR_MAX_PARAMS];
     struct tir_tensor wants[TIR_MAX_PARAMS];  // of outputs: as they were before the launch
+    enum tir_elem rounded[TIR_MAX_PARAMS];    // what inexact values of outputs are rounded to
     struct tir_tensor starts[TIR_MAX_PARAMS]; // the same of outputs that have contents, to stay
 };
 
@@ -53,6 +54,7 @@ bool tir_session_launch(struct tir_session *s, tir_rt_kernel *kernel, int32_t va
 bool tir_session_read(struct tir_session *s);         // the outputs, into bind.params[].tensor
 // The reference interpreter on the same inputs: its results replace the outputs in `wants`.
 bool tir_session_reference(struct tir_session *s);
+bool tir_session_rounding(struct tir_session *s); // only `rounded`, which the reference fills too
 // Bytes that a launch has to move at least: inputs read and outputs written once.
 uint64_t tir_session_traffic(const struct tir_session *s);
 void tir_session_close(struct tir_session *s);
