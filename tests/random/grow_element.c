@@ -344,9 +344,13 @@ struct value grow_remainder(struct program *p, const struct form *f)
         return (struct value){say(p, "(%s / %u)", v.text, 1u << k), v.most / (1u << k),
                               v.lsb - (int)k, v.err};
     }
-    uint32_t by = choose(p->c, 3);
+    uint32_t by = choose(p->c, 4);
     struct value out = {.most = INFINITY};
-    if (by == 0) {
+    if (by == 3) { // rounded up, of what is not below 0
+        out.text = say(p, "%s(%s & 63, %u)", choose(p->c, 2) ? "cdiv" : "ceildiv", v.text,
+                       2 + choose(p->c, 6));
+        out.most = 32;
+    } else if (by == 0) {
         out.text = say(p, "(%s %% %u)", v.text, 2 + choose(p->c, 6));
         out.most = 7;
     } else if (by == 1) {
@@ -409,13 +413,19 @@ struct value grow_call(struct program *p, const struct form *f)
 {
     // At most 4 in size, or at least 1: slopes there, and the largest result.
     static const struct {
-        const char *name;
+        const char *open, *close;
         double slope, most;
-        bool is_positive;
-    } calls[] = {{"exp", 55, 55, false},   {"exp2", 12, 16, false}, {"tanh", 1, 1, false},
-                 {"sin", 1, 1, false},     {"cos", 1, 1, false},    {"erf", 1.2, 1, false},
-                 {"sqrt", 0.5, 2.3, true}, {"rsqrt", 0.5, 1, true}, {"log", 1, 1.7, true},
-                 {"log2", 1.5, 2.4, true}, {"1.0 /", 1, 1, true}};
+        bool is_positive, is_coarse;
+    } calls[] = {
+        {"exp(", ")", 55, 55, false, false},        {"exp2(", ")", 12, 16, false, false},
+        {"tanh(", ")", 1, 1, false, false},         {"sin(", ")", 1, 1, false, false},
+        {"cos(", ")", 1, 1, false, false},          {"erf(", ")", 1.2, 1, false, false},
+        {"sqrt(", ")", 0.5, 2.3, true, false},      {"rsqrt(", ")", 0.5, 1, true, false},
+        {"log(", ")", 1, 1.7, true, false},         {"log2(", ")", 1.5, 2.4, true, false},
+        {"(1.0 / ", ")", 1, 1, true, false},        {"sigmoid(", ")", 1, 1, false, false},
+        {"log1p(abs(", "))", 2, 1.7, false, false}, {"expm1(", ")", 110, 55, false, false},
+        {"pow(", ", 1.5)", 12, 11.2, true, false},  {"div_approx(1.0, ", ")", 1, 1, true, false},
+        {"tanh_approx(", ")", 1, 1, false, true}};
     uint32_t i = choose(p->c, TIR_COUNT_OF(calls));
     struct value v = grow(p, *f);
     if (v.err > 0.01)
@@ -423,8 +433,10 @@ struct value grow_call(struct program *p, const struct form *f)
     v = held(p, f, v, 4, v.lsb);
     if (calls[i].is_positive)
         v.text = say(p, "(abs(%s) + 1)", v.text);
-    double coarse = f->elem == TIR_F64 ? ldexp(1, -40) : ldexp(1, -18); // approximate instructions
-    return (struct value){say(p, "(%s(%s))", calls[i].name, v.text), calls[i].most, -60,
+    const bool is_f64 = f->elem == TIR_F64;
+    double coarse = ldexp(1, calls[i].is_coarse ? -10 : is_f64 ? -40 : -18); // approximations
+    return (struct value){say(p, "%s%s%s", calls[i].open, v.text, calls[i].close), calls[i].most,
+                          -60,
                           calls[i].slope * (v.err + 4 * unit(f->elem, 1)) + calls[i].most * coarse +
                               unit(f->elem, calls[i].most)};
 }

@@ -52,6 +52,10 @@ static struct value literal(struct program *p, enum tir_elem elem)
         return (struct value){say(p, "%.2f", floats[i].value), fabs(floats[i].value), floats[i].lsb,
                               0};
     int64_t n = ints[i] < 0 && !is_signed(elem) ? 1 : ints[i];
+    if (n > 1 && chance(p->c, 15)) { // by its name
+        declare(p, say(p, "const C%lld = %lld;", (long long)n, (long long)n));
+        return (struct value){.text = say(p, "C%lld", (long long)n), .most = 100};
+    }
     return (struct value){.text = say(p, "%lld", (long long)n), .most = 100};
 }
 
@@ -101,8 +105,10 @@ bool fits_index(struct program *p, const struct form *f)
     (void)p;
     if (f->elem == TIR_I64)
         return f->rank == 0 && p->vars.len > 0;
-    return f->elem == TIR_I32 &&
-           (f->rank == 1 || (f->rank == 2 && (f->shape[0] == 1 || f->shape[1] == 1)));
+    uint32_t large = 0;
+    for (uint32_t i = 0; i < f->rank; i++)
+        large += f->shape[i] > 1;
+    return f->elem == TIR_I32 && f->rank >= 1 && large <= 1;
 }
 
 struct value grow_index(struct program *p, const struct form *f)
@@ -119,8 +125,20 @@ struct value grow_index(struct program *p, const struct form *f)
         v.text = say(p, "iota(%s)", size_text(p, f->shape[0]));
         return v;
     }
-    struct form other = *f; // rows() and cols() take any tile of that many
-    uint32_t axis = f->shape[0] == 1;
+    struct form other = *f; // rows(), cols() and index() take any tile of that many
+    uint32_t axis = 0;
+    while (axis + 1 < f->rank && f->shape[axis] == 1)
+        axis++;
+    if (f->rank > 2 || choose(p->c, 4) == 3) {
+        const uint32_t more = choose(p->c, f->rank);
+        other.shape[more] = more == axis ? other.shape[more] : 2;
+        struct tir_text zeros;
+        tir_text_init(&zeros, p->arena, 0);
+        for (uint32_t i = 0; i < f->rank; i++)
+            tir_text_format(&zeros, ", %s", size_text(p, other.shape[i]));
+        v.text = say(p, "index(zeros(bool%s), axis = %u)", zeros.ptr, axis);
+        return v;
+    }
     other.shape[!axis] = choose(p->c, 2) ? pick_size(p) : 1;
     vec_foreach(struct variable, x, &p->vars)
         if (x->form.rank == 2 && x->form.shape[axis] == f->shape[axis]) {

@@ -191,8 +191,14 @@ struct value grow_reduce(struct program *p, const struct form *f)
                choose(p->c, 3) == 1) {
         v.text = say(p, "row%s(%s)", c->word, x.text);
     } else {
+        const double n = (double)g.shape[axis];
+        const bool is_mean = !strcmp(c->word, "sum") && tir_elems[f->elem].bits >= 32 &&
+                             is_float(f->elem) && exp2(floor(log2(n))) == n && choose(p->c, 2);
         int from_end = choose(p->c, 4) == 1 ? (int)g.rank : 0;
-        v.text = say(p, "%s(%s, axis = %d)", c->word, x.text, (int)axis - from_end);
+        v.text =
+            say(p, "%s(%s, axis = %d)", is_mean ? "mean" : c->word, x.text, (int)axis - from_end);
+        if (is_mean) // exact, by a power of two
+            v = (struct value){v.text, v.most / n, v.lsb - (int)log2(n), v.err};
     }
     return v;
 }

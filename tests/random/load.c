@@ -149,7 +149,7 @@ static void add_range(struct program *p, struct slice *s, int64_t size)
 {
     struct slot slot = {.dim = UINT32_MAX, .size = size};
     slot.is_whole = size > 1 && chance(p->c, 15);
-    slot.text = ":";
+    slot.text = choose(p->c, 4) == 3 ? say(p, "0:%s", size_text(p, size)) : ":";
     if (!slot.is_whole) {
         const char *start = index_near(p, size, &slot.dim);
         slot.text = say(p, "%s:+%s", start, size_text(p, size));

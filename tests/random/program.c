@@ -40,6 +40,14 @@ void declare(struct program *p, const char *function)
     vec_push(p->arena, &p->functions, function);
 }
 
+void import(struct program *p, const char *text)
+{
+    vec_foreach(const char *, it, &p->imports)
+        if (!strcmp(*it, text))
+            return;
+    vec_push(p->arena, &p->imports, text);
+}
+
 // ---- forms
 
 struct form form_scalar(enum tir_elem elem)
@@ -201,6 +209,8 @@ static const char *whole_text(struct program *p)
 {
     struct tir_text out;
     tir_text_init(&out, p->arena, 0);
+    vec_foreach(const char *, text, &p->imports)
+        tir_text_format(&out, "%s\n", *text);
     vec_foreach(const char *, function, &p->functions)
         tir_text_format(&out, "%s\n", *function);
     tir_text_format(&out, "kernel k");
@@ -218,6 +228,8 @@ static const char *whole_text(struct program *p)
             tir_text_format(&out, " where %s %% %lld == 0", d->name, (long long)granule(d));
     if (p->has_stages)
         tir_text_format(&out, " config(STAGES = 1) config(STAGES = 3)");
+    if (!p->is_contracted)
+        tir_text_format(&out, " contract(off)");
     tir_text_format(&out, "\n{\n");
     scratch_tensors(p, &out);
     tir_text_add(&out, tir_text_str(&p->body));
@@ -253,6 +265,7 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
     p->grain = chance(c, 50) ? -4 : 0;
     p->max_depth = 2 + choose(c, 4);
     p->is_even = chance(c, 10);
+    p->is_contracted = !chance(c, 15);
     p->steps = chance(c, 12) && kind == TILES ? 2 + choose(c, 2) : 1;
     const uint32_t statements = choose(c, 6);
     if (kind == PAIR)

@@ -86,8 +86,9 @@ struct program {
     VEC(struct dim) dims;
     VEC(struct tensor) tensors;
     VEC(struct scalar) scalars;
-    VEC(struct variable) vars;   // in scope
-    VEC(const char *) functions; // that are called; their text
+    VEC(struct variable) vars; // in scope
+    VEC(const char *) imports;
+    VEC(const char *) functions; // that are called, and constants; their text
     int64_t sizes[3];            // of dimensions of tiles
     bool has_metas;              // they have names
     bool has_stages;             // a meta of loops' stages, which configurations choose
@@ -98,6 +99,7 @@ struct program {
     bool loose;                  // some values have errors
     bool has_roles;
     bool is_wide;                            // tiles are those of products on warpgroups
+    bool is_contracted;                      // a * b + c is rounded once
     bool is_even;                            // sizes of the launch fill tiles
     int grain;                               // sums of floats are multiples of 2^grain
     uint32_t step, steps;                    // which of the tiles loops, and how many there are
@@ -129,6 +131,7 @@ TIR_PRINTF(2, 3) void line(struct program *p, const char *format, ...);
 const char *fresh_name(struct program *p, const char *stem); // "x7"
 
 void declare(struct program *p, const char *function); // its text, once
+void import(struct program *p, const char *line);      // the same
 
 struct form form_scalar(enum tir_elem elem);
 struct form form_with(struct form f, enum tir_elem elem);

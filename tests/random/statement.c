@@ -405,7 +405,9 @@ static void atomic(struct program *p)
                                         ", ordering = acquire, scope = gpu",
                                         ", ordering = acq_rel, scope = system",
                                         ", scope = cta"};
-    line(p, "atomic_%s(%s[%s], %s%s);", kind, name, where, grow_firm(p, f).text,
+    const char *mask =
+        chance(p->c, 20) ? say(p, ", mask = %s", grow_firm(p, form_with(f, TIR_BOOL)).text) : "";
+    line(p, "atomic_%s(%s[%s], %s%s%s);", kind, name, where, grow_firm(p, f).text, mask,
          choose_from(p->c, words));
 }
 
@@ -464,8 +466,29 @@ static void assert_statement(struct program *p)
     f.elem = TIR_BOOL;
     const char *c = let(p, &f, grow_firm(p, f)).text;
     line(p, "assert(%s == %s, \"what is equal to itself\");", c, c);
-    line(p, "if %s { print(\"not equal {}\", %s); }",
-         f.rank ? say(p, "any(%s != %s)", c, c) : say(p, "%s != %s", c, c), c);
+    line(p, "if %s { print(\"not equal {}\", %s);%s }",
+         f.rank ? say(p, "any(%s != %s)", c, c) : say(p, "%s != %s", c, c), c,
+         choose(p->c, 2) ? " trap();" : "");
+    line(p, "static_assert(%s > 0, \"a size\");", size_text(p, pick_size(p)));
+    if (p->dims.len)
+        line(p, "assume(%s >= 0);", p->dims.at[choose(p->c, p->dims.len)].name);
+}
+
+// Two values, one for the other where a condition of the program says so.
+static void several_statement(struct program *p)
+{
+    const struct form f = pick_form(p);
+    struct value a = grow(p, f), b = grow(p, f);
+    declare(p, "fn pair(a, b) { return a, b; }");
+    declare(p, "fn turned(a, b) { return b, a; }");
+    const char *c = grow_condition(p);
+    const struct value range = {.most = TIR_MAX(a.most, b.most),
+                                .lsb = TIR_MIN(a.lsb, b.lsb),
+                                .err = TIR_MAX(a.err, b.err)};
+    const char *x = declare_variable(p, "x", f, range)->name;
+    const char *y = declare_variable(p, "x", f, range)->name;
+    line(p, "let %s, %s = %s ? pair(%s, %s) : turned(%s, %s);", x, y, c, a.text, b.text, a.text,
+         b.text);
 }
 
 void grow_block(struct program *p, uint32_t statements)
@@ -477,7 +500,7 @@ void grow_block(struct program *p, uint32_t statements)
         let_statement,   let_statement,    let_statement,    var_statement, var_statement,
         var_statement,   for_statement,    for_statement,    for_statement, assign_statement,
         if_statement,    atomic,           while_statement,  partial_store, scatter,
-        leave_statement, assign_statement, assert_statement, exchange};
+        leave_statement, assign_statement, assert_statement, exchange,      several_statement};
     for (uint32_t i = 0; i < statements; i++) {
         if (!has_room(p))
             assign_statement(p);
