@@ -261,7 +261,7 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
         p->sizes[i] = p->is_wide ? 64 >> (choose(c, 5) == 4) : choose_from(c, sizes);
     p->has_metas = chance(c, 25);
     p->has_stages = chance(c, 8);
-    p->loose = chance(c, 15);
+    p->loose = chance(c, 25);
     p->grain = chance(c, 50) ? -4 : 0;
     p->max_depth = 2 + choose(c, 4);
     p->is_even = chance(c, 10);
