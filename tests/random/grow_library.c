@@ -65,7 +65,7 @@ struct value grow_library(struct program *p, const struct form *f)
         import(p, "import \"tir/sched.tir\";");
         declare(p,
                 "fn place(t) { let i, j = tile_grouped(t, 5, 7, group = 2); return i * 7 + j; }");
-        declare(p, "fn snake(t) { let i, j = tile_snake(t, 7); return i * 7 + j; }");
+        declare(p, "fn snake(t) { let i, j = tile_snake(t, 5, 7); return i * 7 + j; }");
         return (struct value){.text = say(p, "%s(%s & 31)", choose(p->c, 2) ? "place" : "snake",
                                           grow_firm(p, *f).text),
                               .most = 35};

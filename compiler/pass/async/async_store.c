@@ -516,10 +516,29 @@ static bool make_atomics(struct stores *s)
     return changed;
 }
 
+// Sums that threads load from tensor memory are rows of a thread each.
+static void tell_stores(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    bool has_sums = false;
+    tir_foreach_inst(inst, f) {
+        has_sums |= inst->op == TIR_OP_TMEM_ALLOC;
+        if (has_sums && inst->op == TIR_OP_STORE &&
+            tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type) &&
+            tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
+            tir_receipt_refuse(cx, TIR_TOPIC_COPY, TIR_WISH_NONE, inst->span,
+                               "store of %s: from registers, because sums in tensor memory go to "
+                               "tensors without shared memory",
+                               tir_ref_base(inst)->name);
+    }
+}
+
 bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    if (!tir_has_warpgroup_dot(f))
+    if (!tir_has_warpgroup_dot(f)) {
+        if (!f->grid_count)
+            tell_stores(f, cx);
         return false;
+    }
     struct stores s = {.f = f, .cx = cx, .ranges = tir_ranges_new(cx->scratch, f)};
     tir_foreach_inst(inst, f) {
         if ((inst->op != TIR_OP_ATOMIC && inst->op != TIR_OP_STORE) ||

@@ -78,14 +78,17 @@ static uint32_t slice_width(const struct tir_func *f, const struct tir_target *t
     uint32_t aligned = tir_tensor_alignment(f, tir_ref_base(slice)), width = size;
     const uint32_t last = tir_ref_base(slice)->type->rank - 1;
     const int64_t row = tir_attr_find(slice, TIR_ATTR_box)->list[last];
-    if (tir_contiguous_dim(slice, buffer->rank) == buffer->rank - 1 && aligned > size)
+    const bool has_rows = tir_contiguous_dim(slice, buffer->rank) == buffer->rank - 1;
+    if (has_rows && aligned > size)
         width = size * copy_elements(f, ranges, slice, buffer, aligned / size);
-    *why = row < 0    ? tir_index_refusal(slice, last)
-           : row == 0 ? "its innermost dimension is a single element"
-           : aligned < 4
-               ? "its rows are not known to be aligned to 4 bytes"
-               : "its start or its length along the contiguous dimension is not a multiple "
-                 "of 4 bytes";
+    // What no variant has comes before what this one does not know.
+    const bool has_words =
+        size >= 4 || (has_rows && copy_elements(f, ranges, slice, buffer, 4 / size) * size == 4);
+    *why = row < 0      ? tir_index_refusal(slice, last)
+           : row == 0   ? "its innermost dimension is a single element"
+           : !has_words ? "its start or its length along the contiguous dimension is not known to "
+                          "be a multiple of 4 bytes"
+                        : "its rows are not known to be aligned to 4 bytes";
     return width >= 4 && width <= 16 ? width : 0;
 }
 

@@ -115,6 +115,20 @@ static bool copies_by_itself(const struct pipeline *p)
     return false;
 }
 
+// Do copies go to slots that the loop hands over by mbarriers? Then it has their stages already.
+static bool hands_over_slots(const struct pipeline *p)
+{
+    bool fills = false, tells = false;
+    tir_foreach_inst_in(inst, p->body) {
+        const struct tir_inst *to =
+            inst->op == TIR_OP_COPY_ASYNC ? inst->operands[TIR_COPY_TO]->def : NULL;
+        fills |= to && to->op == TIR_OP_VIEW &&
+                 !tir_is_made_in(p->loop, tir_buffer_root(tir_ref_base(to)));
+        tells |= tir_commits_copies(inst) || inst->op == TIR_OP_ARRIVE;
+    }
+    return fills && tells;
+}
+
 // Does the loop, which asks for stages, have no copies at all?
 static bool asks_in_vain(const struct pipeline *p)
 {
@@ -127,6 +141,8 @@ static bool asks_in_vain(const struct pipeline *p)
 static bool collect(struct pipeline *p)
 {
     struct tir_follow ahead;
+    if (hands_over_slots(p))
+        return false;
     tir_runs_ahead_init(&ahead, p->cx->scratch, p->f, p->body);
     tir_lookups_init(&p->lookups, p->f, p->cx->scratch, p->loop);
     for (struct tir_inst *inst = p->body->first; inst; inst = inst->next) {

@@ -120,7 +120,7 @@ const char *tir_tma_start_refusal(const struct tir_ranges *ranges, const struct 
                : NULL;
 }
 
-static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_inst *access)
+static const char *refuse_box(const struct tir_inst *access)
 {
     const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
     const struct tir_value *base = tir_ref_base(access);
@@ -134,7 +134,7 @@ static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_
         return "its innermost dimension is a single element";
     if (box->list[last] * bits % 128)
         return "its rows are not a multiple of 16 bytes";
-    return tir_tma_start_refusal(ranges, access);
+    return NULL;
 }
 
 static bool is_tensor_copy(const struct tir_inst *inst)
@@ -195,8 +195,6 @@ const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *t
         return "it is not a tensor";
     if (!param->value->type->rank)
         return "the tensor has no dimensions";
-    if (tir_tensor_alignment(f, param->value) < 16)
-        return "the tensor is not known to be aligned to 16 bytes";
     if (access->op == TIR_OP_STORE || access->op == TIR_OP_ATOMIC) {
         if (access->operands[TIR_STORE_MASK])
             return "it has a mask";
@@ -206,6 +204,12 @@ const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *t
                                          : access->operands[TIR_COPY_MASK] != NULL) {
         return "it has a mask or a pad other than 0";
     }
+    // What no variant has comes before what this one does not know.
+    const char *no_box = refuse_box(access);
+    if (no_box)
+        return no_box;
+    if (tir_tensor_alignment(f, param->value) < 16)
+        return "the tensor is not known to be aligned to 16 bytes";
     const char *no_map = tir_tma_maps_refusal(f, access, 1);
-    return no_map ? no_map : refuse_box(ranges, access);
+    return no_map ? no_map : tir_tma_start_refusal(ranges, access);
 }

@@ -162,8 +162,9 @@ static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, st
     struct tir_value *k_last = k_dim == 1 ? v : permuted(s, dot, v, swapped);
     tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, v->def ? v->def->span : dot->span,
                        "copy of %s: through registers, because it is turned while it is stored: "
-                       "ldmatrix transposes only 16-bit elements",
-                       v->name ? v->name : "an operand of dot");
+                       "%s transposes only 16-bit elements",
+                       v->name ? v->name : "an operand of dot",
+                       tir_dot_on_warpgroups(dot) ? "wgmma" : "ldmatrix");
     struct tir_value *buffer = to_shared(s, k_last, dot, true);
     return k_dim == 1 ? buffer : permuted(s, dot, buffer, swapped);
 }

@@ -480,10 +480,11 @@ static struct schedule_order search_orders(struct schedule *s, struct tir_pass_c
                .ptr;
     if (!is_found) {
         tir_receipt_add(cx, TIR_TOPIC_LOOP, s->loop->span,
-                        "loop: in the order of the source, %lld cycles a round predicted; none of "
-                        "%u orders takes %lld in %lld registers",
-                        (long long)source->cycles, search.tried, (long long)search.best.cycles,
-                        (long long)s->registers);
+                        "loop: in the order of the source, %lld cycles a round predicted; of %u "
+                        "other order%s tried, none takes at most %lld with tiles in at most %lld "
+                        "registers",
+                        (long long)source->cycles, search.tried, search.tried == 1 ? "" : "s",
+                        (long long)search.best.cycles, (long long)s->registers);
         return *source;
     }
     tir_receipt_add(cx, TIR_TOPIC_LOOP, s->loop->span,

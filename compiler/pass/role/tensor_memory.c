@@ -438,6 +438,10 @@ static void tell(const struct tmem_plan *p)
                     : p->scale_warps    ? "2 arrange scales, "
                                         : "",
                     p->product_count, p->product_count > 1 ? "y" : "ies", (long long)p->columns);
+    if (tir_attr_int(p->tiles, TIR_ATTR_store_role, 0))
+        tir_receipt_refuse(p->cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, p->tiles->span,
+                           "role store: none, because no tile leaves by tensor copies where sums "
+                           "are in tensor memory");
     if (p->is_pair)
         tir_receipt_add(p->cx, TIR_TOPIC_LAUNCH, p->tiles->span,
                         "tiles: pairs of CTAs multiply together; each copies half of the second "

@@ -55,7 +55,7 @@ struct tmem_operand {
     bool is_halved;    // of a pair: each CTA loads half of dimension `halved`, the columns of B
     uint32_t halved;
     uint32_t width; // gathered: bytes of a cp.async; 0: through registers, because
-    const char *no_copy;
+    const char *no_copy, *no_tma;
     struct tir_value *buffer; // its slots
     struct tir_value
         *scales[TMEM_PRODUCTS]; // as many in tensor memory, of scales, for each product

@@ -29,6 +29,7 @@
 #include "pass/async/cp_async.h"
 #include "pass/async/lookup.h"
 #include "pass/async/pipeline.h"
+#include "pass/async/tma.h"
 #include "pass/receipt.h"
 
 enum { MANY = 16 }; // accesses of a thread in a round; more are shared out to more threads
@@ -87,6 +88,9 @@ const char *tir_tmem_take_gather(struct tmem_plan *p, struct tmem_operand *o)
     if (!o->width && !tir_tensor_is_dense(p->f, tir_ref_base(load)))
         return "elements of an operand are not known to be neighbours in memory";
     o->no_copy = no_copy;
+    o->no_tma = tir_tma_refusal(p->f, p->cx->target, p->ranges, load);
+    if (!o->no_tma)
+        o->no_tma = "a tensor copy fetches no such part";
     o->is_gathered = true;
     const int64_t threads = 32 * TMEM_WARPGROUP, bytes = tir_type_bytes(o->tile->type);
     p->gathered += bytes / TIR_MAX(o->width, tir_elems[o->tile->type->elem].bits / 8);
@@ -246,11 +250,17 @@ static void tell(const struct tmem_plan *p)
 {
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
-        if (!o->is_gathered || o->width)
+        if (!o->is_gathered)
             continue;
-        tir_receipt_refuse(p->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, o->tile->def->span,
-                           "copy of %s: through registers, because %s",
-                           tir_ref_base(o->tile->def)->name, o->no_copy);
+        const struct tir_inst *load = o->tile->def;
+        const char *name = tir_ref_base(load)->name;
+        if (o->width)
+            tir_receipt_refuse(p->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, load->span,
+                               "copy of %s: cp.async, %u bytes each; no tma: %s", name, o->width,
+                               o->no_tma);
+        else
+            tir_receipt_refuse(p->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, load->span,
+                               "copy of %s: through registers, because %s", name, o->no_copy);
     }
 }
 

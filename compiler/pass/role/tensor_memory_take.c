@@ -77,8 +77,6 @@ const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load)
         return "an operand has a mask or a pad";
     if (tensor->type->space != TIR_SPACE_GLOBAL || !tir_param_of(p->f, tensor))
         return "an operand is no tensor";
-    if (tir_tensor_alignment(p->f, tensor) < TMA_ROW)
-        return "the rows of an operand are not known to be aligned to 16 bytes";
     for (uint32_t d = 0; d < box->list_count; d++)
         if (box->list[d] < 0 ? !tir_counts_along(load, d) : box->list[d] > TIR_TMA_MAX_BOX)
             return "a tensor copy fetches no such part";
@@ -86,6 +84,8 @@ const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load)
         if (!tir_tmem_is_computable(p, tir_ref_indices(load)[d]) &&
             !(box->list[d] < 0 && tir_tmem_is_ahead(p, tir_ref_indices(load)[d])))
             return "where an operand begins depends on more than scalars";
+    if (tir_tensor_alignment(p->f, tensor) < TMA_ROW)
+        return "the rows of an operand are not known to be aligned to 16 bytes";
     return tir_tma_start_refusal(p->ranges, load)
                ? "where an operand begins is not known to be a multiple of 16 bytes"
                : NULL;
