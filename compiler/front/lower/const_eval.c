@@ -227,6 +227,7 @@ struct val const_typed(struct lower *l, const struct ast_binding *b, struct val 
     if (!val_is_constant(v) && v.kind != VAL_ELEM && (v.kind != VAL_LAYOUT || b->type)) {
         lower_error(l, b->value->span, TIR_E_CONSTANT, "a constant cannot be %s",
                     lower_val_name(l, v));
+        lower_suggest_parameter(l, b->value->span, v);
         return val_poison();
     }
     if (!b->type)

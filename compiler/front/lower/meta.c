@@ -83,6 +83,7 @@ struct val meta_bind(struct lower *l, const struct ast_binding *meta,
         if (!known || (meta->type && v.kind != kind)) {
             lower_error(l, meta->value->span, TIR_E_META, "meta `%s` cannot be %s", meta->name,
                         lower_val_name(l, v));
+            lower_suggest_parameter(l, meta->value->span, v);
             return val_poison();
         }
         kind = v.kind;

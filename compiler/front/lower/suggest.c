@@ -78,23 +78,40 @@ void lower_suggest_axis(struct lower *l, struct tir_span span, const struct tir_
                        drop ? "without the axis" : "repeated along a new axis");
 }
 
-// m[:, None] where that makes the shapes fit.
+static bool repeats_to(int64_t a, int64_t b)
+{
+    return a == b || a == 1 || b == 1;
+}
+
+// m[:, None] and m[None, :], as fixes where that makes the shapes fit, else as what they would be.
 void lower_suggest_none(struct lower *l, const struct ast_expr *e, const struct tir_type *small,
                         const struct tir_type *large)
 {
-    if (!e || (e->kind != AST_NAME && e->kind != AST_INDEX && e->kind != AST_CALL) ||
-        small->rank != 1 || large->rank != 2)
+    static const char *const each[] = {"one value for each row", "one value for each column"};
+    const tir_str text = e ? tir_source_text(&l->cx->sources, e->span) : STR("");
+    if (!text.len || text.len > 80 || small->rank != 1 || large->rank != 2)
         return;
-    bool rows = small->shape[0] == large->shape[0], cols = small->shape[0] == large->shape[1];
-    tir_str text = tir_source_text(&l->cx->sources, e->span);
-    if (text.len > 80)
-        return;
-    if (rows)
-        tir_fix_at(&l->cx->diags, e->span,
-                   tir_str_format(l->arena, STR_FMT "[:, None]", STR_ARG(text)).ptr,
-                   "one value for each row");
-    if (cols)
-        tir_fix_at(&l->cx->diags, e->span,
-                   tir_str_format(l->arena, STR_FMT "[None, :]", STR_ARG(text)).ptr,
-                   "one value for each column");
+    const int64_t size = small->shape[0];
+    const char *ways[2];
+    bool fits = false;
+    for (uint32_t axis = 0; axis < 2; axis++) {
+        ways[axis] = indexed_at(l, text, 2, 1 - axis, "None");
+        if (!repeats_to(size, large->shape[axis]))
+            continue;
+        tir_fix_at(&l->cx->diags, e->span, ways[axis], "%s", each[axis]);
+        fits = true;
+    }
+    if (!fits)
+        tir_note_at(&l->cx->diags, e->span,
+                    "beside rank 2 it is `%s`, [%lld, 1], or `%s`, [1, %lld]", ways[0],
+                    (long long)size, ways[1], (long long)size);
+}
+
+void lower_suggest_parameter(struct lower *l, struct tir_span span, struct val v)
+{
+    if (v.kind == VAL_FN)
+        tir_note_at(&l->cx->diags, span,
+                    "functions are passed as parameters of functions: `fn f(x, g = %s)`, called as "
+                    "`f(x)` or `f(x, %s)`",
+                    v.fn->name, v.fn->name);
 }
