@@ -9,9 +9,9 @@
 // What is loaded and what comes of it by operations of IEEE 754 is the same everywhere, and so are
 // its roundings: dot(tf32(a), tf32(b)) of tensors that are read is held to f32.
 //
-// A value is NONE while it is exact, the same on every device. Else it has the
-// coarsest type of the inexact values that it comes of. Facts only grow coarser, in as many rounds as
-// loops and memory need.
+// A value is NONE while it is exact, the same on every device. Else it has the coarsest type of the
+// inexact values that it comes of. Facts only grow coarser, in as many rounds as loops and memory
+// need.
 #include "interp/interp.h"
 #include "ir/effect.h"
 #include "ir/walk.h"
