@@ -53,8 +53,8 @@ static struct value literal(struct program *p, enum tir_elem elem)
                               0};
     int64_t n = ints[i] < 0 && !is_signed(elem) ? 1 : ints[i];
     if (n > 1 && chance(p->c, 15)) { // by its name
-        declare(p, say(p, "const C%lld = %lld;", (long long)n, (long long)n));
-        return (struct value){.text = say(p, "C%lld", (long long)n), .most = 100};
+        declare(p, say(p, "const OF_%lld = %lld;", (long long)n, (long long)n));
+        return (struct value){.text = say(p, "OF_%lld", (long long)n), .most = 100};
     }
     return (struct value){.text = say(p, "%lld", (long long)n), .most = 100};
 }

@@ -157,7 +157,12 @@ static void add_range(struct program *p, struct slice *s, int64_t size)
         const bool may_step = !s->strides || s->count == s->word_count;
         if (may_step && (how == 10 || (s->strides && how > 5 && how < 10))) {
             s->strides++;
-            slot.text = say(p, "%s:+%s:%u", start, size_text(p, size), 2 + choose(p->c, 2));
+            const uint32_t by = 2 + choose(p->c, 2);
+            slot.text = say(p, "%s:+%s:%u", start, size_text(p, size), by);
+            if (choose(p->c, 4) == 3) { // between bounds
+                slot.text = say(p, "0:%lld:%u", (long long)size * by, by);
+                slot.dim = UINT32_MAX;
+            }
         } else if (how == 11) {
             slot.text = say(p, "%s:+min(%s, %s)", start, grow_firm(p, form_scalar(TIR_I64)).text,
                             size_text(p, size));

@@ -103,10 +103,10 @@ int64_t pick_size(struct program *p)
 
 enum tir_elem pick_elem(struct program *p)
 {
-    static const enum tir_elem elems[] = {TIR_F32,  TIR_F32,  TIR_F32,  TIR_I32,  TIR_I32, TIR_BF16,
-                                          TIR_BF16, TIR_F16,  TIR_F16,  TIR_BOOL, TIR_I64, TIR_U8,
-                                          TIR_I8,   TIR_U32,  TIR_F64,  TIR_U16,  TIR_I16, TIR_U64,
-                                          TIR_E4M3, TIR_E5M2, TIR_TF32, TIR_F32,  TIR_I32};
+    static const enum tir_elem elems[] = {
+        TIR_F32,  TIR_F32,  TIR_F32,  TIR_I32, TIR_I32, TIR_BF16, TIR_BF16, TIR_F16, TIR_F16,
+        TIR_BOOL, TIR_I64,  TIR_U8,   TIR_I8,  TIR_U32, TIR_F64,  TIR_U16,  TIR_I16, TIR_U64,
+        TIR_E4M3, TIR_E5M2, TIR_TF32, TIR_F32, TIR_I32, TIR_E3M2, TIR_E2M3};
     static const enum tir_elem wide[] = {TIR_F32, TIR_BF16, TIR_F32, TIR_F16, TIR_F32, TIR_E4M3};
     if (p->is_wide && chance(p->c, 80))
         return choose_from(p->c, wide);

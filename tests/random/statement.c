@@ -381,13 +381,15 @@ static void scatter(struct program *p)
 
 static void atomic(struct program *p)
 {
-    static const enum tir_elem elems[] = {TIR_I32, TIR_U32, TIR_I64, TIR_U64};
+    static const enum tir_elem elems[] = {TIR_I32, TIR_U32, TIR_I64, TIR_U64, TIR_F32, TIR_F64};
     static const char *const kinds[] = {"add", "max", "min", "xor", "or", "and"};
     struct form f = {.elem = choose_from(p->c, elems), .rank = choose(p->c, 3)};
     for (uint32_t i = 0; i < f.rank; i++)
         f.shape[i] = pick_size(p);
     struct tensor *t = new_tensor(p, "C", f.elem, TIR_MAX(f.rank, 1));
     const char *name = t->name, *kind = choose_from(p->c, kinds);
+    if (is_float(f.elem)) // small whole numbers, whose sum is exact in any order
+        kind = kinds[0];
     t->role = TENSOR_ATOMIC;
     for (uint32_t i = 0; i < t->form.rank; i++)
         t->axes[i].fixed = f.rank ? f.shape[i] + (int64_t)choose(p->c, 3) : 3;
@@ -407,7 +409,8 @@ static void atomic(struct program *p)
                                         ", scope = cta"};
     const char *mask =
         chance(p->c, 20) ? say(p, ", mask = %s", grow_firm(p, form_with(f, TIR_BOOL)).text) : "";
-    line(p, "atomic_%s(%s[%s], %s%s%s);", kind, name, where, grow_firm(p, f).text, mask,
+    const struct value v = held(p, &f, grow_firm(p, f), 4, 0);
+    line(p, "atomic_%s(%s[%s], %s%s%s);", kind, name, where, v.text, mask,
          choose_from(p->c, words));
 }
 
