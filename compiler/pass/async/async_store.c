@@ -478,7 +478,7 @@ static bool make_store(struct stores *s, struct tir_inst *store)
     const char *no_copy = tir_tma_refusal(f, s->cx->target, s->ranges, store);
     if (!no_chunks && !no_copy)
         no_copy = refuse_buffers(f, store);
-    const char *why = no_copy ? no_copy : no_chunks;
+    const char *why = no_chunks ? no_chunks : no_copy;
     const bool by_rows = !no_chunks && cuts_rows(f, store);
     const bool has_rows =
         !no_chunks && !by_rows && stores_rows(store) && row_columns(f, value->type);

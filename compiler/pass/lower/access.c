@@ -96,12 +96,9 @@ static void set_vector(struct global *g)
     g->limit = "the elements of a thread are no neighbours";
     struct side *s = g->rank ? &g->sides[g->rank - 1] : NULL;
     uint32_t here = (uint32_t)tir_attr_int(g->inst, TIR_ATTR_aligned, 0);
-    uint32_t vector = TIR_MAX(here, tir_tensor_alignment(g->lo->f, g->base)) / g->bytes;
+    const uint32_t aligned = TIR_MAX(here, tir_tensor_alignment(g->lo->f, g->base)) / g->bytes;
+    uint32_t vector = TIR_MAX(aligned, 16 / g->bytes);
     if (!s || s->box <= 0 || !g->layout)
-        return;
-    if (vector * g->bytes < 16)
-        g->limit = "the alignment of the tensor is not known";
-    if (vector <= 1)
         return;
     const struct tir_layout *l = g->layout;
     uint32_t end = l->first[s->tile_dim + 1];
@@ -121,7 +118,12 @@ static void set_vector(struct global *g)
             g->limit = "a row may begin or end between them";
         else
             break;
-    g->vector = (struct lower_vector){vector, inner->stride};
+    if (vector > 1 && aligned < vector) { // what is left, in this variant
+        g->limit = "the alignment of the tensor is not known";
+        vector = aligned;
+    }
+    if (aligned > 1)
+        g->vector = (struct lower_vector){vector, inner->stride};
 }
 
 static struct global open_global(struct lower *lo, const struct tir_inst *inst,
