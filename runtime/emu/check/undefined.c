@@ -199,7 +199,7 @@ static void again(struct emu_warp *w, const struct emu_insn *in, uint32_t mask,
 // What an instruction that moves bits makes undefined.
 static void follow(struct emu_warp *w, const struct emu_insn *in, uint32_t mask, uint32_t end)
 {
-    const struct emu_touch *sources[MOST_TOUCHED];
+    const struct emu_touch *sources[MOST_TOUCHED] = {NULL};
     static const struct written none;
     struct written to[MOST_TOUCHED];
     uint32_t count = 0, writes = 0;
