@@ -34,6 +34,7 @@
 #include "pass/async/cp_async.h"
 #include "pass/async/mma_ring.h"
 #include "pass/async/pipeline.h"
+#include "pass/async/room.h"
 #include "pass/async/stride.h"
 #include "pass/async/tma.h"
 #include "pass/layout/staging.h"
@@ -306,19 +307,22 @@ static void settle_commits(struct async *as)
 static const char *mma_refusal(struct async *as)
 {
     const char *why = tir_mma_ring_refusal(as->f, as->cx);
-    int64_t second = 0; // slots
+    bool repeats = false;
     if (why)
         return why;
+    struct tir_room room;
+    tir_room_init(&room, as->f, as->cx, TIR_FILL_IN_LINE);
+    tir_room_add_mbarriers(&room);
     tir_foreach_inst(inst, as->f) {
         struct tir_copied copied;
-        if (inst->op == TIR_OP_STORE && is_copied(as, inst, &copied) &&
-            !slots_refusal(as, &copied, inst))
-            second += tir_slot_bytes(tir_ref_base(inst)->type);
+        if (inst->op != TIR_OP_STORE || !is_copied(as, inst, &copied) ||
+            slots_refusal(as, &copied, inst))
+            continue;
+        tir_room_repeat(&room, tir_ref_base(inst)->def, 2, copied.slice->block->owner);
+        repeats = true;
     }
-    const int64_t all = tir_allocated_bytes(as->f) + second + tir_mma_ring_beside(as->f);
-    return second && all > as->cx->target->shared_per_cta
-               ? "no tma: shared memory has no room for two slots"
-               : NULL;
+    return repeats && !tir_room_suffices(&room) ? "no tma: shared memory has no room for two slots"
+                                                : NULL;
 }
 
 enum tir_change tir_pass_async_copy(struct tir_func *f, struct tir_pass_cx *cx)

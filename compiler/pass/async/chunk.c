@@ -23,6 +23,8 @@
 //     }
 // ptxas unrolls this loop where it sees fit.
 
+#include "pass/async/chunk.h"
+
 #include "ir/range.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
@@ -30,7 +32,6 @@
 #include "pass/layout/dot.h"
 #include "pass/layout/staging.h"
 #include "pass/layout/warpgroup.h"
-#include "pass/pass.h"
 #include "pass/sync/crew.h"
 
 struct chunk {
@@ -347,39 +348,54 @@ static bool chunk_move(struct chunk *c, struct tir_inst *store)
     return true;
 }
 
-// store to global of a tile whose layout is converted for the purpose.
-static bool chunk_store(struct chunk *c, struct tir_inst *store)
+// The buffer through which the value of a store to global goes whose layout is converted for the
+// purpose; NULL: through none.
+static const struct tir_type *store_buffer(struct chunk *c, const struct tir_inst *store)
 {
-    struct tir_value *v = store->operands[TIR_STORE_VALUE];
-    struct tir_inst *convert = v->def;
+    const struct tir_value *v = store->operands[TIR_STORE_VALUE];
+    const struct tir_inst *convert = v->def;
     if (tir_ref_base(store)->type->space != TIR_SPACE_GLOBAL || store->operands[TIR_STORE_MASK] ||
         !convert || convert->op != TIR_OP_CONVERT_LAYOUT || c->uses[v->id] != 1 ||
-        v->type->rank != 2 || !is_plain(store))
-        return false;
-    if (!chunk_rows(c, v->type, vector_of(c, tir_ref_base(store)), TIR_BUDGET_CHUNK_ACCESSES))
-        return false;
-    struct tir_func *f = c->f;
-    struct tir_builder b = tir_builder_before(f, store);
+        v->type->rank != 2 || !is_plain(store) ||
+        !chunk_rows(c, v->type, vector_of(c, tir_ref_base(store)), TIR_BUDGET_CHUNK_ACCESSES))
+        return NULL;
     struct tir_type t = *v->type;
     if (tir_type_count(&t) * tir_elems[t.elem].bits / 8 > c->cx->target->shared_per_cta)
-        return false; // a conversion goes through shared memory in parts
+        return NULL; // a conversion goes through shared memory in parts
     int64_t row_bytes = t.shape[1] * tir_elems[t.elem].bits / 8;
     t.space = TIR_SPACE_SHARED;
-    t.layout = tir_layout_memory(f->module->types, 2, t.shape, tir_elems[t.elem].bits,
+    t.layout = tir_layout_memory(c->f->module->types, 2, t.shape, tir_elems[t.elem].bits,
                                  row_bytes % 128 == 0 ? 128 : 0);
-    struct tir_value *buffer =
-        tir_build1(&b, TIR_OP_ALLOC, tir_type_get(f->module->types, &t), NULL, 0);
+    return tir_type_get(c->f->module->types, &t);
+}
+
+static void chunk_store(struct chunk *c, struct tir_inst *store)
+{
+    const struct tir_type *t = store_buffer(c, store);
+    if (!t)
+        return;
+    struct tir_func *f = c->f;
+    struct tir_builder b = tir_builder_before(f, store);
+    struct tir_value *v = store->operands[TIR_STORE_VALUE];
+    struct tir_inst *convert = v->def;
+    struct tir_value *buffer = tir_build1(&b, TIR_OP_ALLOC, t, NULL, 0);
     struct tir_value *zero = tir_const_index(f, 0);
     struct tir_value *operands[] = {convert->operands[TIR_REDUCE_X], NULL, buffer, zero, zero};
     struct tir_inst *whole = tir_build(&b, TIR_OP_STORE, operands, 5, NULL, 0, 0);
-    tir_set_list(f, whole, TIR_ATTR_box, t.shape, 2);
+    tir_set_list(f, whole, TIR_ATTR_box, t->shape, 2);
     struct move move = {
-        .t = v->type, .from = {operands + 2, t.shape, 2}, .to = slice_of(store), .access = store};
+        .t = v->type, .from = {operands + 2, t->shape, 2}, .to = slice_of(store), .access = store};
     build_move(c, store, &move, TIR_BUDGET_CHUNK_ACCESSES, 16);
     tir_remove(store);
     tir_remove(convert);
     c->stores = true;
-    return true;
+}
+
+const struct tir_type *tir_chunked_store(struct tir_func *f, struct tir_pass_cx *cx, uint32_t *uses,
+                                         const struct tir_inst *store)
+{
+    struct chunk c = {.f = f, .cx = cx, .uses = uses, .warps = tir_crew_of(f, store).warps};
+    return store_buffer(&c, store);
 }
 
 static void run_block(struct chunk *c, struct tir_block *block)

@@ -11,7 +11,6 @@
 #include "pass/async/mma_ring.h"
 
 #include "ir/walk.h"
-#include "machine/budget.h"
 #include "machine/target.h"
 #include "pass/async/pipeline.h"
 #include "pass/layout/dot.h"
@@ -55,16 +54,4 @@ const char *tir_mma_ring_copy_refusal(const struct tir_func *f, struct tir_arena
         if (!tir_follows(&ahead, tir_ref_indices(access)[d]))
             return "its address depends on values carried or computed in the loop";
     return NULL;
-}
-
-int64_t tir_mma_ring_beside(const struct tir_func *f)
-{
-    int64_t scratch = 0;
-    for (const struct tir_inst *inst = tir_walk_next(f->body, NULL); inst;) {
-        const bool is_loop = inst->op == TIR_OP_FOR; // with all that is in it
-        const int64_t inside = is_loop ? tir_loop_scratch(f, inst->regions[0]) : 0;
-        scratch = TIR_MAX(scratch, inside);
-        inst = is_loop ? tir_walk_skip(f->body, inst) : tir_walk_next(f->body, inst);
-    }
-    return scratch + TIR_BUDGET_MBARRIER_BYTES;
 }

@@ -11,7 +11,5 @@ const char *tir_mma_ring_refusal(const struct tir_func *f, const struct tir_pass
 // Why the copy of the slice of `access` cannot start rounds ahead of its own; NULL: it can.
 const char *tir_mma_ring_copy_refusal(const struct tir_func *f, struct tir_arena *scratch,
                                       const struct tir_inst *access);
-// Bytes of shared memory that loops of f need beside slots and buffers: scratch and mbarriers.
-int64_t tir_mma_ring_beside(const struct tir_func *f);
 
 #endif

@@ -28,7 +28,8 @@
 // iteration, even if its copies are switched off, so that groups count iterations.
 //
 // A copy can run ahead if its address depends only on the loop variable and on values from outside
-// the loop. The number of stages is the loop's, or as many as fit (at most four).
+// the loop. The number of stages is the loop's, or as many as fit (at most four) beside what lives
+// at the same time (room.c).
 
 #include "pass/async/pipeline.h"
 
@@ -38,6 +39,7 @@
 #include "machine/budget.h"
 #include "machine/target.h"
 #include "pass/async/lookup.h"
+#include "pass/async/room.h"
 #include "pass/receipt.h"
 
 struct copy {
@@ -197,28 +199,6 @@ int64_t tir_slot_bytes(const struct tir_type *t)
     return slot_elements(t) * tir_elems[t->elem].bits / 8;
 }
 
-static int64_t buffer_bytes(const struct tir_type *t)
-{
-    return aligned_elements(t, tir_layout_alignment(t->layout)) * tir_elems[t->elem].bits / 8;
-}
-
-// Each group of a scope has its own buffers, but for those that the program declares.
-static int64_t copies_of(const struct tir_func *f, const struct tir_inst *alloc)
-{
-    return tir_attr_int(alloc, TIR_ATTR_by_hand, 0) ? 1 : tir_crew_of(f, alloc).groups;
-}
-
-int64_t tir_allocated_bytes(const struct tir_func *f)
-{
-    int64_t bytes = 0;
-    tir_foreach_inst(inst, f)
-        for (uint32_t i = 0; i < inst->result_count; i++)
-            if ((inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_RING) &&
-                inst->results[i]->type->space == TIR_SPACE_SHARED)
-                bytes += buffer_bytes(inst->results[i]->type) * copies_of(f, inst);
-    return bytes;
-}
-
 // The most that one operation in the block needs. Tiles that change threads can do so in parts.
 static int64_t most_scratch(const struct tir_func *f, const struct tir_block *block)
 {
@@ -278,17 +258,44 @@ struct tir_value *tir_build_slot(struct tir_builder *b, struct tir_value *slots,
     return view->results[0];
 }
 
+// Rings that are there already go to roles where products run on warpgroups. Puts may compute slots
+// from the loop's copies.
+static enum tir_filler filler_of(const struct pipeline *p)
+{
+    bool has_ring = false, has_role = false;
+    tir_foreach_inst(inst, p->f) {
+        has_ring |= inst->op == TIR_OP_RING;
+        has_role |= inst->op == TIR_OP_ROLE;
+    }
+    return has_ring && !has_role && p->cx->target->features & TIR_HAS_WGMMA ? TIR_FILL_COMPUTES
+                                                                            : TIR_FILL_IN_LINE;
+}
+
+// So many of the `most` stages as shared memory has room for.
+static int64_t stages_that_fit(const struct pipeline *p, int64_t most)
+{
+    struct tir_room room;
+    tir_room_init(&room, p->f, p->cx, filler_of(p));
+    for (int64_t stages = most; stages > 1; stages--) {
+        vec_foreach(const struct copy, c, &p->copies)
+            tir_room_repeat(&room, c->alloc, stages, p->loop);
+        if (tir_room_suffices(&room))
+            return stages;
+    }
+    return 1;
+}
+
 // Stages that the program asked for or the default, as far as shared memory goes.
 static bool choose_stages(struct pipeline *p)
 {
     int64_t asked = tir_attr_int(p->loop, TIR_ATTR_stages, 0), one = 0;
     vec_foreach(struct copy, c, &p->copies)
-        one += tir_slot_bytes(c->alloc->results[0]->type) * copies_of(p->f, c->alloc);
-    int64_t other = tir_allocated_bytes(p->f) - one + tir_loop_scratch(p->f, p->body);
-    int64_t fit = (p->cx->target->shared_per_cta - TIR_MAX(other, 0)) / TIR_MAX(one, 1);
+        one += tir_slot_bytes(c->alloc->results[0]->type) * tir_crew_of(p->f, c->alloc).groups;
+    int64_t most = TIR_MIN(asked ? asked : TIR_BUDGET_COPY_STAGES,
+                           p->cx->target->shared_per_cta / TIR_MAX(one, 1));
     if (p->cx->attempt)
-        fit = TIR_MIN(fit, p->cx->attempt->stages);
-    p->stages = TIR_MIN(asked ? asked : TIR_BUDGET_COPY_STAGES, TIR_MAX(fit, 1));
+        most = TIR_MIN(most, p->cx->attempt->stages);
+    p->stages = stages_that_fit(p, most);
     if (p->stages < 2) {
         refuse(p, asked == 1 ? "it asks for one stage"
                              : "shared memory has no room for a second stage");

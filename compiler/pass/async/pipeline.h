@@ -15,8 +15,6 @@ struct tir_value *tir_build_slot(struct tir_builder *b, struct tir_value *slots,
                                  struct tir_value *slot, const struct tir_type *t);
 // The argument of the block of a put or get: the number of its slot.
 struct tir_value *tir_add_slot_arg(struct tir_func *f, struct tir_inst *owner);
-// Bytes of shared memory that f allocates so far.
-int64_t tir_allocated_bytes(const struct tir_func *f);
 
 // Bytes that operations of the loop with this block may need as scratch: two at a time.
 int64_t tir_loop_scratch(const struct tir_func *f, const struct tir_block *body);

@@ -165,10 +165,8 @@ static bool is_in_front(const struct tir_inst *inst)
     }
 }
 
-// Is the buffer filled by cp.async, first in the loop, and only read after that (stream.c)? All
-// puts of the loop come after it.
-static bool is_copied_ahead(const struct tir_func *f, const struct tir_value *buffer,
-                            const struct tir_block *block)
+bool tir_is_copied_ahead(const struct tir_func *f, const struct tir_value *buffer,
+                         const struct tir_block *block)
 {
     const struct tir_inst *copy = NULL;
     if (!buffer->def || buffer->def->op != TIR_OP_ALLOC || buffer->def->block != block)
@@ -200,7 +198,7 @@ static enum tir_answer is_producible(void *user, struct tir_value *v)
         return TIR_NO;
     if (v->def->block != block && !tir_type_is_tile(v->type))
         return TIR_YES;
-    if (v->def->op == TIR_OP_LOAD && is_copied_ahead(puts->r->f, tir_ref_base(v->def), block))
+    if (v->def->op == TIR_OP_LOAD && tir_is_copied_ahead(puts->r->f, tir_ref_base(v->def), block))
         return TIR_YES;
     if (v->def->op == TIR_OP_LOAD)
         return tir_is_only_read(puts->r->f, tir_ref_base(v->def)) ? TIR_IF_OPERANDS : TIR_NO;
@@ -388,12 +386,6 @@ static void group_all(struct rings *r)
     }
 }
 
-static struct tir_inst *loop_of(const struct ring *ring)
-{
-    struct tir_inst *owner = ring->block->owner;
-    return owner && tir_is_loop(owner) ? owner : NULL;
-}
-
 static bool is_slot(const struct ring *ring, struct tir_value *buffer)
 {
     const struct tir_value *root = tir_buffer_root(buffer);
@@ -447,60 +439,11 @@ static bool sum_is_private(const struct ring *ring)
     }
 }
 
-static bool is_copied_to(const struct tir_func *f, const struct tir_value *buffer)
-{
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_COPY_ASYNC && inst->operands[TIR_COPY_TO] == buffer)
-            return tir_done_of(inst) == TIR_DONE_CP_ASYNC;
-    return false;
-}
-
-// Bytes of a stage of what cp.async copies in loops, ahead of puts or beside them: as many stages
-// are to fit.
-static int64_t bytes_ahead(const struct rings *r)
-{
-    int64_t bytes = 0;
-    tir_foreach_inst(inst, r->f)
-        if (inst->op == TIR_OP_ALLOC &&
-            (r->feeds_mma ? inst->block->owner && inst->block->owner->op == TIR_OP_FOR &&
-                                is_copied_to(r->f, inst->results[0])
-                          : is_copied_ahead(r->f, inst->results[0], inst->block)))
-            bytes += tir_slot_bytes(inst->results[0]->type);
-    return bytes;
-}
-
 static void choose_stages(struct rings *r)
 {
-    const int64_t beside = r->feeds_mma ? tir_mma_ring_beside(r->f) : TIR_BUDGET_MBARRIER_BYTES;
-    int64_t free = r->cx->target->shared_per_cta - tir_allocated_bytes(r->f) - beside;
-    int64_t in_loops = bytes_ahead(r);
-    vec_foreach(struct ring *, it, &r->all) {
-        struct ring *ring = *it;
-        ring->stages = 1;
-        if (loop_of(ring))
-            in_loops += ring->slot_bytes;
-    }
-    free += in_loops; // one slot is allocated already
-    vec_foreach(struct ring *, it, &r->all) {
-        struct ring *ring = *it;
-        struct tir_inst *loop = loop_of(ring);
-        if (!loop)
-            continue;
-        int64_t asked = loop->op == TIR_OP_FOR ? tir_attr_int(loop, TIR_ATTR_stages, 0) : 0;
-        int64_t fit = TIR_MAX(free / in_loops, 1);
-        if (r->cx->attempt)
-            fit = TIR_MIN(fit, r->cx->attempt->stages);
-        ring->stages = TIR_MIN(asked ? asked : TIR_BUDGET_RING_STAGES, fit);
-        ring->lag = ring->stages >= 2 && may_lag(ring) && sum_is_private(ring);
-        if (asked > fit)
-            tir_receipt_refuse(r->cx, TIR_TOPIC_RING, TIR_WISH_NONE, loop->span,
-                               "ring: %lld stages of %lld bytes, not %lld: shared memory is full",
-                               (long long)ring->stages, (long long)ring->slot_bytes,
-                               (long long)asked);
-        else
-            tir_receipt_add(r->cx, TIR_TOPIC_RING, loop->span, "ring: %lld stages of %lld bytes",
-                            (long long)ring->stages, (long long)ring->slot_bytes);
-    }
+    tir_choose_ring_stages(r);
+    vec_foreach(struct ring *, it, &r->all)
+        (*it)->lag = (*it)->stages >= 2 && may_lag(*it) && sum_is_private(*it);
 }
 
 static void build_ring(struct rings *r, struct ring *ring, struct tir_builder *b)
@@ -705,7 +648,7 @@ bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
     top.before = f->body->first;
     vec_foreach(struct ring *, it, &r.all) {
         if (r.feeds_mma) { // what a loop leaves in its slots is used up there
-            struct tir_builder before = tir_builder_before(f, loop_of(*it));
+            struct tir_builder before = tir_builder_before(f, tir_loop_of_ring(*it));
             build_ring(&r, *it, &before);
             continue;
         }

@@ -35,6 +35,14 @@ struct rings {
     bool feeds_mma;         // the products are mma.sync: puts run ahead in line
 };
 
+// Is the buffer filled by cp.async, first in the loop, and only read after that (stream.c)? All
+// puts of the loop come after it.
+bool tir_is_copied_ahead(const struct tir_func *f, const struct tir_value *buffer,
+                         const struct tir_block *block);
+// ring_stages.c: the loop that the ring's block is of; NULL: of none.
+struct tir_inst *tir_loop_of_ring(const struct ring *ring);
+// Gives every ring its stages.
+void tir_choose_ring_stages(struct rings *r);
 // pipeline_ahead.c: replaces the copies of a loop's rings, whose slots are made, by puts that run
 // ahead of their rounds. `slots` are theirs.
 void tir_put_ahead(struct rings *r, struct tir_inst *loop);

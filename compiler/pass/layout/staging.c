@@ -135,22 +135,40 @@ static struct tir_value *staged_before(struct stage *s, const struct tir_value *
     return buffer || swizzled ? buffer : tir_map_get(&s->plain, tir_map_key(x));
 }
 
+// What v is a transpose of, in the orientation it was loaded in.
+static struct tir_value *unturned(struct tir_value *v, bool *turned)
+{
+    *turned = false;
+    while (v->def && v->def->op == TIR_OP_PERMUTE) {
+        const struct tir_attr *order = tir_attr_find(v->def, TIR_ATTR_permutation);
+        *turned ^= order->list[0] == 1;
+        v = v->def->operands[0];
+    }
+    return v;
+}
+
+// Can mma take the rows of what v is a transpose of as they are in memory? k_dim: v's dimension K.
+static bool is_straight(const struct tir_value *v, bool turned, uint32_t k_dim, bool mma)
+{
+    const uint32_t k_in_x = turned ? 1 - k_dim : k_dim;
+    return !mma || k_in_x == 1 || tir_elems[v->type->elem].bits == 16;
+}
+
+bool tir_stages_straight(const struct tir_target *target, const struct tir_inst *dot, uint32_t i)
+{
+    bool turned;
+    unturned(dot->operands[i], &turned);
+    return is_straight(dot->operands[i], turned, i == TIR_DOT_A ? 1 : 0,
+                       tir_dot_on_warpgroups(dot) || tir_dot_plan(target, dot).mma);
+}
+
 // The shared buffer that stands for operand v, seen with v's shape. k_dim: v's dimension K.
 static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, struct tir_value *v,
                                        uint32_t k_dim, const struct tir_dot_plan *plan)
 {
-    // x: what v is a transpose of, in the orientation it was loaded in.
-    struct tir_value *x = v;
-    bool turned = false;
-    while (x->def && x->def->op == TIR_OP_PERMUTE) {
-        const struct tir_attr *order = tir_attr_find(x->def, TIR_ATTR_permutation);
-        turned ^= order->list[0] == 1;
-        x = x->def->operands[0];
-    }
-    // Where K lies in x, and whether mma can take x's rows as they are in memory.
-    uint32_t k_in_x = turned ? 1 - k_dim : k_dim;
-    bool straight = !plan->mma || k_in_x == 1 || tir_elems[v->type->elem].bits == 16;
-    if (straight) {
+    bool turned;
+    struct tir_value *x = unturned(v, &turned);
+    if (is_straight(v, turned, k_dim, plan->mma)) {
         struct tir_value *buffer = staged_before(s, x, plan->mma);
         if (!buffer) {
             buffer = to_shared(s, x, dot, plan->mma);

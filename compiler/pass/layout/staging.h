@@ -3,6 +3,7 @@
 #ifndef TIR_PASS_LAYOUT_STAGING_H
 #define TIR_PASS_LAYOUT_STAGING_H
 
+#include "machine/target.h"
 #include "pass/pass.h"
 
 // The dimension of a load's (or store's) tile that is contiguous in memory; rank: none.
@@ -16,6 +17,8 @@ struct tir_value *tir_stage_through(struct tir_builder *b, struct tir_value *x,
                                     struct tir_value *buffer);
 // Gives every dot operand that is a tile a shared buffer, filled right after the tile is made.
 void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx);
+// Will operand i of the dot, A or B, lie in shared memory as it does in global memory?
+bool tir_stages_straight(const struct tir_target *target, const struct tir_inst *dot, uint32_t i);
 // Is the whole tile small enough to go through shared memory for the sake of a part?
 bool tir_may_stage_extract(const struct tir_inst *extract);
 // Replaces extract by a buffer with the whole tile, from which the part is loaded.

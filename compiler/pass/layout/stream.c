@@ -44,6 +44,7 @@
 #include "pass/layout/staging.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
+#include "pass/sync/life.h"
 
 // What operands of products follow from, element by element.
 struct sources {
@@ -68,8 +69,8 @@ struct stream {
     VEC(struct tir_inst *) loads;
     bool multiplies;
     bool feeds_puts;       // some of the loads are for operands that puts compute
-    int64_t bytes;         // of one stage
-    int64_t operand_bytes; // of operands of products that are computed
+    int64_t bytes;         // of one stage, with operands of products as they are in memory
+    int64_t operand_bytes; // of those that are computed, or that threads copy
 };
 
 // Does an operation give a tile that has, element by element, what it takes?
@@ -117,6 +118,17 @@ static bool fills_buffer(const struct tir_inst *store)
            tir_type_count(tir_ref_base(store)->type);
 }
 
+// Does operand i, a transpose of v or v itself, have stages as it is in memory?
+static bool comes_by_copy(const struct stream *s, const struct tir_inst *dot, uint32_t i,
+                          const struct tir_value *v)
+{
+    struct tir_copied copied;
+    const char *why;
+    return tir_stages_straight(s->cx->target, dot, i) && tir_copied_of(v, &copied) &&
+           copied.slice->block == s->body &&
+           (s->on_warpgroups || tir_tile_copy_width(s->f, s->cx->target, s->ranges, v, &why));
+}
+
 static void find_operands(struct stream *s)
 {
     struct tir_follow follow, put, can_put;
@@ -145,8 +157,9 @@ static void find_operands(struct stream *s)
             while (v->def && v->def->op == TIR_OP_PERMUTE)
                 v = v->def->operands[0];
             bool is_new = bitset_insert(&s->are_copies, v->id);
+            int64_t *bytes = comes_by_copy(s, inst, i, v) ? &s->bytes : &s->operand_bytes;
             if (is_new && tir_type_is_tile(v->type))
-                s->operand_bytes += tir_type_bytes(v->type) * tir_crew_of(s->f, inst).groups;
+                *bytes += tir_type_bytes(v->type) * tir_crew_of(s->f, inst).groups;
         }
     }
     for (const struct tir_inst *inst = s->body->last; inst; inst = inst->prev) {
@@ -309,13 +322,24 @@ static void consider(struct stream *s, struct tir_inst *load, bool asked)
 }
 
 // Two stages, the operands that are computed from them, and what the loop needs beside. A role that
-// computes operands ahead of their products needs a second slot for these.
+// computes operands ahead of their products needs a second slot for these, and runs ahead into the
+// next tile.
 static bool has_room(const struct stream *s)
 {
     const int64_t slots = s->feeds_puts ? 2 : 1;
-    return 2 * s->bytes + slots * s->operand_bytes + tir_loop_scratch(s->f, s->body) +
-               tir_allocated_bytes(s->f) <=
-           s->cx->target->shared_per_cta;
+    struct tir_lives lives;
+    tir_lives_find(&lives, s->f, s->cx->scratch, false);
+    struct tir_life round = {.begin = lives.begin[s->loop->id],
+                             .end = lives.end[s->loop->id],
+                             .bytes = 2 * s->bytes + slots * s->operand_bytes +
+                                      tir_loop_scratch(s->f, s->body),
+                             .alignment = 16};
+    if (s->on_warpgroups) {
+        round.begin = 0;
+        round.end = INT64_MAX;
+    }
+    vec_push(s->cx->scratch, &lives.buffers, round);
+    return tir_lives_place(&lives) <= s->cx->target->shared_per_cta;
 }
 
 // Puts may stand before the load, so it comes first in the loop, with what its address follows
