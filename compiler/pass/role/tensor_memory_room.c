@@ -8,6 +8,7 @@
 
 #include "ir/walk.h"
 #include "machine/target.h"
+#include "pass/sync/life.h"
 
 enum {
     DEFAULT_STAGES = 4,
@@ -132,11 +133,24 @@ static int64_t tile_bytes(const struct tmem_plan *p)
     return bytes;
 }
 
+// What results go through beside the slots: what the program rearranges in front of the loop and
+// behind it, at places that these buffers share.
+static int64_t bytes_beside(const struct tmem_plan *p)
+{
+    struct tir_lives lives;
+    tir_lives_find(&lives, p->f, p->cx->scratch, false);
+    vec_foreach(struct tir_life, in, &lives.buffers)
+        if (in->buffer && tir_block_contains(p->loop->regions[0], in->buffer->def))
+            in->bytes = 0; // it may become an operand's slot
+    const int64_t bytes = tir_lives_place(&lives) + TIR_BUDGET_MBARRIER_BYTES; // TIR_MAX asks twice
+    return TIR_MAX(bytes, TIR_BUDGET_FREE_SHARED);
+}
+
 // As many slots as the loop asks for, if there is room. An attempt that fails for what follows the
-// loop has fewer in the next one (compile/jobs.c).
+// loop all the same has fewer in the next one (compile/jobs.c).
 static const char *take_stages(struct tmem_plan *p)
 {
-    int64_t round = 0, left = p->cx->target->shared_per_cta - TIR_BUDGET_FREE_SHARED;
+    int64_t round = 0, left = p->cx->target->shared_per_cta - bytes_beside(p);
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
         if (!o->is_computed && !o->is_per_tile)

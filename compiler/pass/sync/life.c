@@ -117,9 +117,10 @@ static void add_use(struct tir_lives *l, const struct tir_inst *inst, struct tir
         return;
     struct tir_life *in = &l->buffers.at[at - 1];
     in->end = TIR_MAX(in->end, use_end(l, root->def->block, inst));
-    if (inst->op == TIR_OP_ALIAS)
-        in->alignment =
-            TIR_MAX(in->alignment, tir_layout_alignment(inst->results[0]->type->layout));
+    const struct tir_layout *alias =
+        inst->op == TIR_OP_ALIAS ? inst->results[0]->type->layout : NULL;
+    if (alias)
+        in->alignment = TIR_MAX(in->alignment, tir_layout_alignment(alias));
     if (inst->op == TIR_OP_TMEM_ALLOC) // too small to be worth an order
         in->end = INT64_MAX;
     if (is_engine_copy(inst) && root->type->elem != TIR_MBARRIER)
