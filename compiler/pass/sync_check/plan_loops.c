@@ -117,17 +117,23 @@ uint32_t tir_plan_long_goals(const struct sync_plan *s, int64_t rounds, struct s
 
 // A long loop, branches on data all going one way, until its state recurs. Taking turns the roles
 // may need many rounds until they keep pace; when each goes as far as it gets, their pace may take
-// many rounds to repeat. And the last tile often has the most rounds, but not always.
+// many rounds to repeat; those that never wait for each other keep none, and are held abreast. And
+// the last tile often has the most rounds, but not always.
 static enum sync_outcome watch_seed(struct sync_plan *s, uint32_t seed, bool *decided,
                                     bool *is_long)
 {
+    static const struct {
+        enum sync_pace pace;
+        bool last;
+    } ways[] = {{SYNC_IN_TURNS, true}, {SYNC_HURRIED, true}, {SYNC_IN_TURNS, false},
+                {SYNC_HURRIED, false}, {SYNC_ABREAST, true}, {SYNC_ABREAST, false}};
     enum sync_outcome outcome = SYNC_GOING;
     s->recurs = *is_long = false;
-    for (uint32_t way = 0; way < 4 && outcome == SYNC_GOING && !s->recurs; way++) {
-        s->hurries = way & 1;
-        if (s->hurries && s->stuck) // as it is at any pace
+    for (uint32_t i = 0; i < TIR_COUNT_OF(ways) && outcome == SYNC_GOING && !s->recurs; i++) {
+        s->pace = ways[i].pace;
+        if (s->pace != SYNC_IN_TURNS && s->stuck) // as it is at any pace
             continue;
-        s->setting.last = !(way & 2);
+        s->setting.last = ways[i].last;
         outcome = tir_plan_replay_once(s, seed);
         *decided |= s->decided;
         *is_long |= s->is_long;
@@ -148,7 +154,8 @@ static enum sync_outcome watch(struct sync_plan *s)
         recurs = is_long ? s->recurs : recurs;
     }
     s->recurs = recurs;
-    s->watches = s->hurries = s->setting.last = false;
+    s->watches = s->setting.last = false;
+    s->pace = SYNC_IN_TURNS;
     return outcome;
 }
 

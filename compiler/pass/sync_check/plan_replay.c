@@ -67,7 +67,7 @@ enum sync_outcome tir_plan_replay_once(struct sync_plan *s, uint32_t seed)
         r.seed = seed;
         tir_map_init(&r.drawn, arena);
         r.watches = s->watches;
-        r.hurries = s->hurries;
+        r.pace = s->pace;
         enum sync_outcome outcome = tir_sync_replay(&r);
         s->p->replays += outcome == SYNC_GOING || outcome == SYNC_FAILED;
         if (outcome != SYNC_GIVEN_UP)

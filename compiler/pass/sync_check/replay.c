@@ -647,22 +647,38 @@ static void report_stopped(struct sync_run *r)
                   tir_ops[first->stopped->op].name);
 }
 
+// Lets each agent run that may, but for those that are further ahead. False: none has moved.
+static bool run_all(struct sync_run *r, int64_t most_ahead)
+{
+    bool moved = false;
+    for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++) {
+        struct sync_agent *a = &r->agents[i];
+        if (!a->depth || (a->stopped && a->stopped_at == r->phases) ||
+            (most_ahead < INT64_MAX && tir_sync_is_ahead(r, a, most_ahead)))
+            continue;
+        while (step(r, a)) {
+            moved = true;
+            if (r->pace != SYNC_HURRIED || !a->depth || r->outcome != SYNC_GOING || r->recurs)
+                break;
+        }
+    }
+    return moved;
+}
+
+// As run_all, for the pace of the replay. Those behind may wait for what one ahead is about to do.
+static bool run_at_pace(struct sync_run *r)
+{
+    bool moved = false;
+    for (int64_t most = 1; r->pace == SYNC_ABREAST && !moved && most <= 2 * r->p->depth; most++)
+        moved = run_all(r, most);
+    return moved || run_all(r, INT64_MAX);
+}
+
 enum sync_outcome tir_sync_replay(struct sync_run *r)
 {
     tir_sync_reset(r);
-    for (bool moved = true; moved && r->outcome == SYNC_GOING && !r->recurs;) {
-        moved = false;
-        for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++) {
-            struct sync_agent *a = &r->agents[i];
-            if (!a->depth || (a->stopped && a->stopped_at == r->phases))
-                continue;
-            while (step(r, a)) {
-                moved = true;
-                if (!r->hurries || !a->depth || r->outcome != SYNC_GOING || r->recurs)
-                    break;
-            }
-        }
-    }
+    while (r->outcome == SYNC_GOING && !r->recurs && run_at_pace(r))
+        continue;
     if (r->recurs) // from here on nothing is new
         return r->outcome;
     for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++)

@@ -21,6 +21,14 @@ struct sync_head { // of a loop
     int64_t number;
 };
 
+// Which agent runs next. Vector clocks show the races of all schedules in one; but in some a state
+// recurs, and in others the agents drift apart.
+enum sync_pace {
+    SYNC_IN_TURNS, // one step each
+    SYNC_HURRIED,  // each as far as it can
+    SYNC_ABREAST   // one step each of those that are no more ahead in their loops than they must be
+};
+
 // AGAIN: more agents are needed, or more strands.
 enum sync_outcome { SYNC_GOING, SYNC_FAILED, SYNC_AGAIN, SYNC_GIVEN_UP };
 
@@ -36,8 +44,8 @@ struct sync_run {
     bool decided;         // some branch was on data
     int64_t longest;      // rounds of an inner loop
     uint32_t starts;      // of blocks
-    bool hurries;         // each agent runs as far as it can, instead of one step
-    bool watches;         // for states that recur
+    enum sync_pace pace;
+    bool watches; // for states that recur
     bool recurs;
     bool stuck; // no state can recur: it has a number that goes on and on
     const struct sync_agent *watched;
@@ -81,6 +89,10 @@ struct sync_named *tir_sync_named(struct sync_run *r, uint32_t cta, uint32_t id)
 
 // replay.c: runs all agents as far as they can.
 enum sync_outcome tir_sync_replay(struct sync_run *r);
+
+// pace.c: is the agent more rounds ahead of some other one that is in such a loop, too? Of loops
+// around it none.
+bool tir_sync_is_ahead(const struct sync_run *r, const struct sync_agent *a, int64_t most);
 
 // lanes.c: lanes that diverge and converge.
 // The lanes of `within` for which a condition is true, or is not; they have no name yet.
