@@ -419,6 +419,10 @@ static void tell(const struct tmem_plan *p)
         if (o->group && is_loaded(o->group))
             tir_receipt_add(p->cx, TIR_TOPIC_COPY, o->tile->def->span, "copy of %s: tma",
                             tir_ref_base(tmem_load(o))->name);
+        if (o->is_fetched && o->products)
+            tir_receipt_add(p->cx, TIR_TOPIC_COPY, o->tile->def->span,
+                            "copy of %s: the role that computes reads its slots, too",
+                            tir_ref_base(tmem_load(o))->name);
         if (o->is_computed || o->is_per_tile || o->is_arranged)
             continue;
         const struct tir_type slot = tmem_slot_type(o);

@@ -26,12 +26,12 @@ struct tmem_channel {
     struct tir_value *full, *empty;
 };
 
-// The slots of operands that the same roles read: of one operand, or of any number of loaded ones
-// that products alone read.
+// The slots of operands that the same products read: of one operand, or of any number of loaded
+// ones.
 struct tmem_group {
     struct tmem_channel channel;
     uint32_t products; // that read them, a bit for each
-    bool is_fetched;   // the role that computes reads them too
+    bool is_fetched;   // the role that computes reads some of them too
     bool is_converted; // as that of the operand
     bool is_per_tile;  // made before the loop
     bool is_computed;  // by the role that computes, else loaded by tensor copies
@@ -46,7 +46,7 @@ struct tmem_operand {
     uint32_t products;
     bool is_per_tile, is_computed;
     bool is_converted; // computed from what is loaded in the same round, so ahead of products
-    bool is_fetched;   // loaded for an operand that is converted
+    bool is_fetched;   // loaded for the role that computes, too
     bool is_gathered;  // loaded by threads, because no tensor copy can bring it
     bool in_tmem;      // else in shared memory
     bool is_scales;    // from shared memory the thread that multiplies copies them on

@@ -72,22 +72,6 @@ static void give_operand(struct tmem_role *r, struct tir_builder *b, const struc
     tir_tmem_advance(b, end);
 }
 
-// Loads what has been brought for an operand, and frees its slot.
-static struct tir_value *fetch(struct tmem_role *r, struct tir_builder *b,
-                               const struct tmem_operand *o)
-{
-    struct tmem_end *end = tir_tmem_end(r, &o->group->channel);
-    tir_tmem_wait_full(b, end);
-    const struct tir_type *type =
-        o->is_turned ? tir_tmem_turned_type(b, o->tile->type) : o->tile->type;
-    struct tir_value *v = load_slot(b, o->buffer, end->at[0], type);
-    v = o->is_turned ? tir_tmem_turned(b, v) : v;
-    tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
-    tir_tmem_arrive(b, end->channel->empty, end);
-    tir_tmem_advance(b, end);
-    return v;
-}
-
 // Sums in turns: takes them from the product before, or as they began.
 static void take_turn(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t)
 {
@@ -158,7 +142,8 @@ struct round {
     struct tmem_role *r;
     struct tir_builder *b;
     struct bitset wanted, emitted; // instructions of the loop, by id
-    struct bitset given;           // operands
+    struct bitset given, fetched;  // operands
+    struct bitset opened;          // groups whose slot has been waited for
     struct bitset taken, loaded;   // products, of sums in turns
 };
 
@@ -191,6 +176,37 @@ static const struct tmem_operand *fetched(const struct tmem_plan *p, const struc
     return NULL;
 }
 
+// How many operands of a group this role reads and has not read yet.
+static uint32_t left_of(const struct round *y, const struct tmem_group *group)
+{
+    const struct tmem_plan *p = y->r->p;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        count += p->operands[i].group == group && p->operands[i].is_fetched &&
+                 !bitset_has(&y->fetched, i);
+    return count;
+}
+
+// Loads what has been brought for an operand. The first one of a group waits for the slot, the last
+// one frees it.
+static void fetch(struct round *y, const struct tmem_operand *o)
+{
+    struct tir_builder *b = y->b;
+    struct tmem_end *end = tir_tmem_end(y->r, &o->group->channel);
+    const struct tir_type *type =
+        o->is_turned ? tir_tmem_turned_type(b, o->tile->type) : o->tile->type;
+    if (bitset_insert(&y->opened, (uint32_t)(o->group - y->r->p->groups)))
+        tir_tmem_wait_full(b, end);
+    bitset_insert(&y->fetched, (uint32_t)(o - y->r->p->operands));
+    struct tir_value *v = load_slot(b, o->buffer, end->at[0], type);
+    tir_map_set(&y->r->map, tir_map_key(o->tile), o->is_turned ? tir_tmem_turned(b, v) : v);
+    if (left_of(y, o->group))
+        return;
+    tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
+    tir_tmem_arrive(b, end->channel->empty, end);
+    tir_tmem_advance(b, end);
+}
+
 static void emit(struct round *y, const struct tir_inst *inst)
 {
     struct tmem_plan *p = y->r->p;
@@ -202,7 +218,7 @@ static void emit(struct round *y, const struct tir_inst *inst)
             tir_uses_value(inst, body_of(y)->args[1 + p->products[i].carried]))
             load_turn_once(y, i);
     if (o)
-        tir_map_set(&y->r->map, tir_map_key(o->tile), fetch(y->r, y->b, o));
+        fetch(y, o);
     else if (!product)
         tir_clone_inst(y->b, inst, &y->r->map);
     else if (inst == tmem_dot(product) && product->kind == TMEM_OF_ROUND)
@@ -313,6 +329,8 @@ static void build_round(struct tmem_role *r, struct tir_builder *b)
                       .wanted = bitset_new(scratch, p->f->inst_count),
                       .emitted = bitset_new(scratch, p->f->inst_count),
                       .given = bitset_new(scratch, TMEM_OPERANDS),
+                      .fetched = bitset_new(scratch, TMEM_OPERANDS),
+                      .opened = bitset_new(scratch, TMEM_OPERANDS),
                       .taken = bitset_new(scratch, TMEM_PRODUCTS),
                       .loaded = bitset_new(scratch, TMEM_PRODUCTS)};
     for (uint32_t i = 0; i < p->product_count; i++)
@@ -326,7 +344,7 @@ static void build_round(struct tmem_role *r, struct tir_builder *b)
 static bool has_rounds(struct tmem_plan *p)
 {
     for (uint32_t i = 0; i < p->group_count; i++)
-        if (p->groups[i].is_computed && !p->groups[i].is_per_tile)
+        if (p->groups[i].is_fetched || (p->groups[i].is_computed && !p->groups[i].is_per_tile))
             return true;
     for (uint32_t i = 0; i < p->product_count; i++)
         if (p->products[i].kind != TMEM_OF_LOOP)

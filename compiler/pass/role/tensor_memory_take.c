@@ -288,11 +288,11 @@ static struct tmem_group *group_for(struct tmem_plan *p, const struct tmem_opera
     for (uint32_t i = 0; i < p->product_count && o->is_computed && !o->is_per_tile; i++)
         if (o->products == 1u << i && p->products[i].kind == TMEM_TURNS)
             return NULL;
-    for (uint32_t i = 0; i < p->group_count && !o->is_computed && !o->is_fetched; i++) {
+    for (uint32_t i = 0; i < p->group_count && !o->is_computed && o->products; i++) {
         struct tmem_group *g = &p->groups[i];
-        if (!g->is_computed && !g->is_fetched && g->products == o->products &&
-            g->is_per_tile == o->is_per_tile && g->is_arranged == o->is_arranged &&
-            g->is_gathered == o->is_gathered) {
+        if (!g->is_computed && g->products == o->products && g->is_per_tile == o->is_per_tile &&
+            g->is_arranged == o->is_arranged && g->is_gathered == o->is_gathered) {
+            g->is_fetched |= o->is_fetched;
             g->has_scales |= o->is_scales;
             return g;
         }
@@ -400,9 +400,38 @@ static const char *take_products(struct tmem_plan *p)
         why = take_product(p, i, uses);
     for (uint32_t i = 0; i < p->operand_count && !why; i++)
         why = p->operands[i].is_converted ? take_sources(p, &p->operands[i]) : NULL;
-    for (uint32_t i = 0; i < p->operand_count && !why; i++)
-        p->operands[i].group = group_for(p, &p->operands[i]);
     return why;
+}
+
+// Does anything but products take the tile in the loop, as it is or turned?
+static bool is_used_beside(struct tmem_plan *p, const struct tir_value *tile)
+{
+    tir_foreach_inst_within(inst, p->loop) for (uint32_t i = 0; i < inst->operand_count; i++)
+    {
+        if (inst->operands[i] != tile || tir_tmem_product_of(p, inst))
+            continue;
+        if (inst->op != TIR_OP_PERMUTE || is_used_beside(p, tir_result(inst)))
+            return true;
+    }
+    return false;
+}
+
+// What is brought to the slots of an operand the role that computes takes from there, too: it loads
+// nothing twice, and keeps pace with the products. Copies to a pair complete in its first CTA
+// alone.
+static void share_operands(struct tmem_plan *p)
+{
+    for (uint32_t i = 0; i < p->operand_count && !p->is_pair; i++) {
+        struct tmem_operand *o = &p->operands[i];
+        if (!o->is_computed && !o->is_per_tile && !o->is_scales && !tmem_is_packed(o))
+            o->is_fetched |= is_used_beside(p, o->tile);
+    }
+}
+
+static void take_groups(struct tmem_plan *p)
+{
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        p->operands[i].group = group_for(p, &p->operands[i]);
 }
 
 struct tmem_product *tir_tmem_product_of(struct tmem_plan *p, const struct tir_inst *inst)
@@ -613,7 +642,10 @@ const char *tir_tmem_take(struct tmem_plan *p)
     p->ranges = tir_ranges_new(p->cx->scratch, p->f);
     why = take_rest(p);
     why = why ? why : take_products(p);
-    if (!why)
-        tir_tmem_take_pair(p);
-    return why ? why : tir_tmem_take_room(p);
+    if (why)
+        return why;
+    tir_tmem_take_pair(p);
+    share_operands(p);
+    take_groups(p);
+    return tir_tmem_take_room(p);
 }
