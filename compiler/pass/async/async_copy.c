@@ -60,18 +60,12 @@ static uint32_t width_of(const struct async *as, const struct tir_copied *copied
     return tir_copy_width(as->f, as->cx->target, as->ranges, copied, buffer, why);
 }
 
-// The tile that a store puts in the whole of a shared buffer, if a copy can bring it: nothing else
-// uses it.
-static bool is_copied(const struct async *as, const struct tir_inst *store,
-                      struct tir_copied *copied)
+// Does the store put a tile that is loaded in the whole of a shared buffer?
+static bool puts_loaded(const struct tir_inst *store, struct tir_copied *copied)
 {
     struct tir_value *v = store->operands[TIR_STORE_VALUE];
     if (tir_ref_base(store)->type->space != TIR_SPACE_SHARED || store->operands[TIR_STORE_MASK] ||
         !tir_copied_of(v, copied))
-        return false;
-    const struct tir_inst *load = copied->slice, *where = copied->where;
-    if (as->uses[load->results[0]->id] != 1 || load->block != store->block ||
-        (where && as->uses[where->results[0]->id] != 1))
         return false;
     const struct tir_attr *box = tir_attr_find(store, TIR_ATTR_box);
     const struct tir_type *buffer = tir_ref_base(store)->type;
@@ -82,6 +76,23 @@ static bool is_copied(const struct async *as, const struct tir_inst *store,
             return false;
     }
     return true;
+}
+
+// Is a copy all that is done with the tile?
+static bool is_used_once(const struct async *as, const struct tir_inst *store,
+                         const struct tir_copied *copied)
+{
+    const struct tir_inst *load = copied->slice, *where = copied->where;
+    return as->uses[load->results[0]->id] == 1 && load->block == store->block &&
+           (!where || as->uses[where->results[0]->id] == 1);
+}
+
+// The tile that a store puts in the whole of a shared buffer, if a copy can bring it: nothing else
+// uses it.
+static bool is_copied(const struct async *as, const struct tir_inst *store,
+                      struct tir_copied *copied)
+{
+    return puts_loaded(store, copied) && is_used_once(as, store, copied);
 }
 
 static void refuse(struct async *as, const struct tir_inst *load, const char *why)
@@ -132,11 +143,13 @@ static const char *slots_refusal(struct async *as, const struct tir_copied *copi
 static bool make_tensor_copy(struct async *as, struct tir_inst *store, const char **no_tma)
 {
     struct tir_copied copied;
-    if (!is_copied(as, store, &copied))
+    if (!puts_loaded(store, &copied) || (!as->on_warpgroups && !is_used_once(as, store, &copied)))
         return false;
     const struct tir_inst *load = copied.slice;
     const char *name = tir_ref_base(load)->name;
     const char *why = slots_refusal(as, &copied, store);
+    if (!why && !is_used_once(as, store, &copied))
+        why = "something else takes its elements from registers";
     if (why && !as->on_warpgroups) { // cp.async is next
         *no_tma = tir_str_format(as->cx->scratch, "no tma: %s", why).ptr;
         return false;

@@ -38,8 +38,8 @@
 // its own, whose put and get stand in the get of the other:
 //     get(a) with (slot: i32) { ...; put(b) with ...; get(b) with ... }
 // A ring of a loop gets the stages the loop asks for, or as many as fit; others one. The slot may
-// be freed one round later (lag) where its only reader is a product that goes on accumulating:
-// then one product is always in flight.
+// be freed one round later (lag) where a product that goes on accumulating reads it, and beside it
+// loads alone: then one product is always in flight.
 
 #include "pass/async/pipeline_ring.h"
 
@@ -395,7 +395,7 @@ static bool is_slot(const struct ring *ring, struct tir_value *buffer)
     return false;
 }
 
-// Is the only reader of the ring's slots a product that the next round goes on with?
+// Does a product that the next round goes on with read the ring's slots, and beside it loads alone?
 static bool may_lag(const struct ring *ring)
 {
     const struct tir_inst *yield = tir_yield_of(ring->block);
@@ -410,7 +410,8 @@ static bool may_lag(const struct ring *ring)
                 yield->operands[acc->index - 1] != d)
                 return false;
             accumulates = true;
-        } else if (!tir_viewed(inst)) {
+        } else if (!tir_viewed(inst) &&
+                   (inst->op != TIR_OP_LOAD || !is_slot(ring, tir_ref_base(inst)))) {
             return false;
         }
         if (inst == ring->last)

@@ -144,7 +144,6 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
     tir_solver_give_buffers_layouts(&s);
     tir_stream_loads(f, cx);
     tir_stage_dots(f, cx);
-    tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
     spread_constants(f);
 
     s.value_count = f->value_count;

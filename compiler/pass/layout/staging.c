@@ -20,6 +20,7 @@
 
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "pass/async/tma.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
@@ -29,6 +30,7 @@ struct stage {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     struct tir_map swizzled, plain; // tile -> its buffer in the tile's own orientation
+    VEC(struct tir_inst *) stores;  // that fill these buffers
 };
 
 uint32_t tir_contiguous_dim(const struct tir_inst *access, uint32_t rank)
@@ -40,7 +42,8 @@ uint32_t tir_contiguous_dim(const struct tir_inst *access, uint32_t rank)
     return rank - 1;
 }
 
-static void store_whole(struct tir_builder *b, struct tir_value *x, struct tir_value *buffer)
+static struct tir_inst *store_whole(struct tir_builder *b, struct tir_value *x,
+                                    struct tir_value *buffer)
 {
     const struct tir_type *t = buffer->type;
     struct tir_value *operands[3 + TIR_MAX_RANK] = {x, NULL, buffer};
@@ -48,6 +51,7 @@ static void store_whole(struct tir_builder *b, struct tir_value *x, struct tir_v
         operands[3 + d] = tir_const_index(b->f, 0);
     struct tir_inst *store = tir_build(b, TIR_OP_STORE, operands, 3 + t->rank, NULL, 0, 0);
     tir_set_list(b->f, store, TIR_ATTR_box, t->shape, t->rank);
+    return store;
 }
 
 // The elements that a copy takes.
@@ -105,7 +109,7 @@ static struct tir_value *to_shared(struct stage *s, struct tir_value *x, struct 
     if (!x->name && x->def && x->def->op == TIR_OP_LOAD && tir_ref_base(x->def)->name)
         buffer->name = tir_intern(f->module->names, tir_str_format(s->cx->scratch, "%s_tile",
                                                                    tir_ref_base(x->def)->name));
-    store_whole(&b, x, buffer);
+    vec_push(s->cx->scratch, &s->stores, store_whole(&b, x, buffer));
     return buffer;
 }
 
@@ -276,11 +280,39 @@ static const struct tir_dot_plan on_warpgroups = {.mma = true};
 // Lanes load scales, and elements that are not for tensor cores, wherever they lie.
 static const struct tir_dot_plan by_lanes = {.mma = false};
 
-void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
+// Can a tensor copy bring the tile that is stored, if nothing else uses it?
+static bool is_brought(const struct stage *s, const struct tir_ranges *ranges,
+                       const struct tir_inst *store)
 {
-    struct stage s = {.f = f, .cx = cx};
-    tir_map_init(&s.swizzled, cx->scratch);
-    tir_map_init(&s.plain, cx->scratch);
+    const struct tir_inst *load = store->operands[TIR_STORE_VALUE]->def;
+    const struct tir_type *buffer = tir_ref_base(store)->type;
+    return load && load->op == TIR_OP_LOAD && !tir_tma_refusal(s->f, s->cx->target, ranges, load) &&
+           !tir_tma_boxes_refusal(buffer->layout, buffer->shape, NULL, buffer->elem);
+}
+
+// What else the kernel does with such a tile, it does with what lies in the buffer. The tile is
+// read again where it is needed first: products of the same buffer may start before.
+static void read_again(struct stage *s, struct tir_inst *store)
+{
+    struct tir_value *x = store->operands[TIR_STORE_VALUE];
+    struct tir_inst *user = store->next;
+    while (user && !tir_uses_value(user, x))
+        user = user->next;
+    if (!user)
+        return;
+    struct tir_value *y = load_whole(s->f, user, tir_ref_base(store));
+    y->name = x->name;
+    tir_replace_uses(s->f, x, y);
+    store->operands[TIR_STORE_VALUE] = x;
+    tir_receipt_add(s->cx, TIR_TOPIC_COPY, x->def->span,
+                    "copy of %s: the warps that multiply read its slots, too",
+                    tir_ref_base(x->def)->name);
+}
+
+static void stage_all(struct stage *s)
+{
+    struct tir_func *f = s->f;
+    struct tir_pass_cx *cx = s->cx;
     tir_foreach_inst(inst, f) {
         if (inst->op != TIR_OP_DOT)
             continue;
@@ -294,17 +326,32 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
                             tir_crew_of(f, inst).warps / 4,
                             in_registers ? "registers" : "shared memory");
             if (!in_registers)
-                stage(&s, inst, TIR_DOT_A, 1, &on_warpgroups);
-            stage(&s, inst, TIR_DOT_B, 0, &on_warpgroups);
+                stage(s, inst, TIR_DOT_A, 1, &on_warpgroups);
+            stage(s, inst, TIR_DOT_B, 0, &on_warpgroups);
             continue;
         }
         struct tir_dot_plan plan = tir_dot_plan(cx->target, inst);
         tir_receipt_dot(cx, inst, &plan);
-        stage(&s, inst, TIR_DOT_A, 1, &plan);
-        stage(&s, inst, TIR_DOT_B, 0, &plan);
+        stage(s, inst, TIR_DOT_A, 1, &plan);
+        stage(s, inst, TIR_DOT_B, 0, &plan);
         if (plan.scaled[0]) {
-            stage(&s, inst, TIR_DOT_SA, 1, &by_lanes);
-            stage(&s, inst, TIR_DOT_SB, 0, &by_lanes);
+            stage(s, inst, TIR_DOT_SA, 1, &by_lanes);
+            stage(s, inst, TIR_DOT_SB, 0, &by_lanes);
         }
     }
+}
+
+void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct stage s = {.f = f, .cx = cx};
+    tir_map_init(&s.swizzled, cx->scratch);
+    tir_map_init(&s.plain, cx->scratch);
+    stage_all(&s);
+    tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
+    if (!tir_has_warpgroup_dot(f))
+        return;
+    const struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
+    vec_foreach(struct tir_inst *, store, &s.stores)
+        if (is_brought(&s, ranges, *store))
+            read_again(&s, *store);
 }

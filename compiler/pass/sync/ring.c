@@ -217,16 +217,18 @@ static void free_last(struct rings *r, struct tir_builder *b, struct state *s,
         return;
     if (!is_over(b, ring->lagging))
         tir_build_group(b, TIR_OP_WAIT_GROUP, ring->lagging, 0);
+    if (ring->lanes_lag)
+        build(b, TIR_OP_WARP_SYNC, NULL, 0);
     build_free(r, b, ring, *prev, *prev);
     *prev = tir_const_i32(r->f, -1);
 }
 
 // The innermost loop, in whose next round a get with lag frees its slot; NULL: it does so at once,
-// since not only operations in groups of one kind read the slot.
+// since not only lanes and operations in groups of one kind read the slot.
 static const struct tir_inst *lag_loop(const struct ring *ring, const struct tir_inst *get)
 {
     if (ring->stages < 2 || tir_attr_int(get, TIR_ATTR_lag, 0) == 0 ||
-        ring->lagging == TIR_DONE_NOW || tir_ring_readers(ring, get).all != ring->lagging)
+        ring->lagging == TIR_DONE_NOW || tir_ring_readers(ring, get).last != ring->lagging)
         return NULL;
     const struct tir_inst *owner = get->block->owner;
     while (owner && owner->op != TIR_OP_FOR && owner->op != TIR_OP_WHILE &&
@@ -266,6 +268,8 @@ static void build_release(struct rings *r, struct tir_builder *b, struct state *
         if (readers.by[done] && tir_has_own_groups(done) && (lags || !is_over(b, done)))
             tir_build_group(b, TIR_OP_WAIT_GROUP, done, lags ? groups : 0);
     if (lags) {
+        if (ring->lanes_lag)
+            build(b, TIR_OP_WARP_SYNC, NULL, 0);
         build_free(r, b, ring, *prev, *prev);
         *prev = slot;
         return;
@@ -475,7 +479,7 @@ static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
     struct tir_value **slot = part_of(r, s, ring, GET_SLOT),
                      **phase = part_of(r, s, ring, GET_PHASE);
     struct ring_readers readers = tir_ring_readers(ring, get);
-    int64_t groups = committed(get->regions[0], readers.all);
+    int64_t groups = committed(get->regions[0], readers.last);
     struct tir_builder b = tir_builder_before(r->f, get);
     if (!lag_loop(ring, get))
         free_last(r, &b, s, ring);

@@ -21,6 +21,7 @@ struct ring {
     int64_t late;          // rounds after which a slot that cp.async fills is handed on
     uint32_t getters;      // warps that free each slot
     enum tir_done lagging; // says when what reads a slot is done that a later round frees
+    bool lanes_lag;        // lanes load from such a slot, too
 };
 
 struct rings {

@@ -102,8 +102,12 @@ static void look_at_get(struct rings *r, struct ring *ring, struct tir_inst *get
     tir_foreach_inst_in(inst, get->regions[0])
         if (tir_ring_is_touched(ring, inst))
             tir_foreach_effect(e, inst) ring->read_async |= e->proxy == TIR_PROXY_ASYNC;
-    if (tir_attr_int(get, TIR_ATTR_lag, 0) && ring->lagging == TIR_DONE_NOW)
-        ring->lagging = tir_ring_readers(ring, get).all;
+    if (!tir_attr_int(get, TIR_ATTR_lag, 0))
+        return;
+    const struct ring_readers readers = tir_ring_readers(ring, get);
+    ring->lanes_lag |= readers.by[TIR_DONE_NOW];
+    if (ring->lagging == TIR_DONE_NOW)
+        ring->lagging = readers.last;
 }
 
 bool tir_has_thread_copies(struct tir_block *block)
