@@ -480,6 +480,7 @@ static void rewrite(struct tmem_plan *p)
     align_packed(p);
     if (p->is_pair)
         tir_tmem_widen_pair(p, &b);
+    tir_tmem_find_wanted(p);
     build_rings(p, &b);
     build_channels(p, &b);
     build_tensor_memory(p, &b);

@@ -116,7 +116,9 @@ struct tmem_plan {
     int64_t columns;                    // of tensor memory
     int64_t most_scales;                // slots
     const struct tir_ranges *ranges;
-    struct bitset computable; // values that every role can compute for itself, by id
+    struct bitset computable;  // values that every role can compute for itself, by id
+    struct bitset wanted;      // what roles need that do not compute the rest: to keep step,
+    struct bitset filled_from; // and those that fill slots
 };
 
 // Fills the plan but for what is built. The reason if the pass does not take the kernel, else NULL.
@@ -125,18 +127,21 @@ const char *tir_tmem_take(struct tmem_plan *p);
 // Shares out memory, warps and registers. The reason if there is no room, else NULL
 // (tensor_memory_room.c).
 const char *tir_tmem_take_room(struct tmem_plan *p);
-// Finds the scalars that every role computes for itself.
+// Scalars that every role computes for itself (tensor_memory_scalars.c).
+
+// Finds them, and, when the operands are known, those that are needed for these.
 void tir_tmem_find_computable(struct tmem_plan *p);
+void tir_tmem_find_wanted(struct tmem_plan *p);
+// Does inst give a scalar that is computed, or loaded from a tensor that the kernel only reads?
+bool tir_tmem_is_scalar(const struct tmem_plan *p, const struct tir_inst *inst);
+// Does each role get the value from before the roles, or compute it for itself?
+bool tir_tmem_is_computable(const struct tmem_plan *p, const struct tir_value *v);
 // The block of branch `at` that the loop is in.
 const struct tir_block *tir_tmem_taken(const struct tmem_plan *p, uint32_t at);
-// Does each role compute the scalar for itself?
-bool tir_tmem_is_copied(const struct tmem_plan *p, const struct tir_inst *inst);
 // The product that inst is a term of; NULL: none.
 struct tmem_product *tir_tmem_product_of(struct tmem_plan *p, const struct tir_inst *inst);
 // The operand that is this tile, a new one if there is none yet; NULL: there are too many.
 struct tmem_operand *tir_tmem_operand_for(struct tmem_plan *p, struct tir_value *tile);
-// Does each role get the value from before the roles, or compute it for itself?
-bool tir_tmem_is_computable(const struct tmem_plan *p, const struct tir_value *v);
 // Is the same part loaded in every round?
 bool tir_tmem_is_invariant(const struct tmem_plan *p, const struct tir_inst *load);
 // The product whose sums the loop carries as value i, in tensor memory; NULL: they are no sums, or
@@ -243,6 +248,9 @@ struct tmem_role {
     struct tmem_end ends[TMEM_ENDS];
     uint32_t end_count;
 };
+
+// Does the role, which does not compute the rest, compute for itself what inst gives?
+bool tir_tmem_is_copied(const struct tmem_role *r, const struct tir_inst *inst);
 
 struct tir_inst *tir_tmem_plain(struct tir_builder *b, enum tir_op op,
                                 struct tir_value *const *operands, uint32_t count);

@@ -280,7 +280,7 @@ void tir_tmem_copy(struct tmem_role *r, struct tir_builder *b, const struct tir_
     for (const struct tir_inst *inst = block->first; inst && !tir_is_inside(r->p->loop, inst);
          inst = inst->next)
         if (inst->op != TIR_OP_YIELD &&
-            (r->computes || tir_tmem_is_copied(r->p, inst) || is_needed(r, inst)))
+            (r->computes || tir_tmem_is_copied(r, inst) || is_needed(r, inst)))
             tir_clone_inst(b, inst, &r->map);
 }
 

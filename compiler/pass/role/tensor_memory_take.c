@@ -16,57 +16,6 @@
 
 enum { TMA_ROW = 16 }; // bytes
 
-// Values that every role computes.
-
-static bool is_scalar_arithmetic(const struct tir_inst *inst)
-{
-    return tir_has_trait(inst, TIR_PURE) && !tir_has_trait(inst, TIR_THREAD) &&
-           !inst->region_count && inst->result_count == 1 &&
-           tir_type_is_scalar(inst->results[0]->type);
-}
-
-// A scalar loaded from a tensor that the kernel does not write.
-static bool is_scalar_load(const struct tmem_plan *p, const struct tir_inst *inst)
-{
-    return inst->op == TIR_OP_LOAD && tir_type_is_scalar(inst->results[0]->type) &&
-           tir_is_only_read(p->f, tir_ref_base(inst));
-}
-
-bool tir_tmem_is_computable(const struct tmem_plan *p, const struct tir_value *v)
-{
-    return v->kind == TIR_VALUE_CONST || !tir_is_made_in(p->tiles, v) ||
-           bitset_has(&p->computable, v->id);
-}
-
-bool tir_tmem_is_copied(const struct tmem_plan *p, const struct tir_inst *inst)
-{
-    return inst->result_count == 1 && bitset_has(&p->computable, inst->results[0]->id);
-}
-
-void tir_tmem_find_computable(struct tmem_plan *p)
-{
-    const struct tir_block *const tile = p->tiles->regions[0], *const round = p->loop->regions[0];
-    const struct tir_block *blocks[TMEM_BRANCHES + 2] = {tile};
-    uint32_t count = 1;
-    for (uint32_t i = 0; i < p->branch_count; i++)
-        blocks[count++] = tir_tmem_taken(p, i);
-    blocks[count++] = round;
-    p->computable = bitset_new(p->cx->scratch, p->f->value_count);
-    p->ahead = bitset_new(p->cx->scratch, p->f->value_count);
-    for (uint32_t a = 0; a < tile->arg_count; a++)
-        bitset_insert(&p->computable, tile->args[a]->id);
-    bitset_insert(&p->computable, round->args[0]->id); // what the loop carries is not
-    for (uint32_t b = 0; b < count; b++)
-        for (const struct tir_inst *inst = blocks[b]->first; inst && !tir_is_inside(p->loop, inst);
-             inst = inst->next) {
-            bool fits = is_scalar_arithmetic(inst) || is_scalar_load(p, inst);
-            for (uint32_t i = 0; fits && i < inst->operand_count; i++)
-                fits = !inst->operands[i] || tir_tmem_is_computable(p, inst->operands[i]);
-            if (fits)
-                bitset_insert(&p->computable, inst->results[0]->id);
-        }
-}
-
 // Operands.
 
 const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load)
@@ -453,6 +402,25 @@ struct tmem_product *tir_tmem_carrier(struct tmem_plan *p, uint32_t i)
 
 // The kernel.
 
+// Does anything in inst do more to memory than a store?
+static bool orders(const struct tir_inst *inst)
+{
+    tir_foreach_inst_within(in, inst)
+    {
+        const bool stores = in->op == TIR_OP_STORE || in->op == TIR_OP_ATOMIC;
+        if (!stores && tir_has_trait(in, TIR_WRITES | TIR_ASYNC | TIR_SYNC) &&
+            in->op != TIR_OP_ALLOC)
+            return true;
+    }
+    return false;
+}
+
+static bool multiplies(const struct tir_inst *inst)
+{
+    tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_DOT) return true;
+    return false;
+}
+
 // What is beside the products may not order memory, nor load what it stores. An atomic that only
 // adds to what is there is like a store.
 static const char *take_rest(const struct tmem_plan *p)
@@ -473,14 +441,14 @@ static const char *take_rest(const struct tmem_plan *p)
         }
     for (const struct tir_inst *up = p->loop; up != p->tiles; up = up->block->owner)
         for (const struct tir_inst *inst = up->prev; inst; inst = inst->prev)
-            if (tir_has_effect(inst) && !tmem_filled(inst))
-                return "something is stored before the product";
+            if (orders(inst))
+                return "something beside stores has an effect before the product";
     for (uint32_t i = 0; i < p->branch_count; i++)
         if (!tir_tmem_is_computable(p, p->branches[i]->operands[0]))
             return "it is in a branch that depends on more than scalars";
     tir_foreach_inst_in(inst, p->tiles->regions[0])
-        if (inst != p->loop && tir_is_loop(inst))
-            return "there is another loop beside that of the product";
+        if (inst != p->loop && tir_is_loop(inst) && multiplies(inst))
+            return "there are products in another loop, too";
     for (uint32_t i = 0; i < TIR_FOR_INIT; i++)
         if (!tir_tmem_is_computable(p, p->loop->operands[i]))
             return "the bounds of its loop depend on more than scalars";
@@ -496,8 +464,7 @@ static struct tir_inst *only_tiles(const struct tmem_plan *p)
             return NULL;
         if (inst->op == TIR_OP_TILES)
             tiles = inst;
-        else if (!is_scalar_arithmetic(inst) && !is_scalar_load(p, inst) &&
-                 inst->op != TIR_OP_ASSUME)
+        else if (!tir_tmem_is_scalar(p, inst) && inst->op != TIR_OP_ASSUME)
             return NULL;
     }
     return tiles;
