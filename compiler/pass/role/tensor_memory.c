@@ -419,6 +419,11 @@ static void tell(const struct tmem_plan *p)
         if (o->group && is_loaded(o->group))
             tir_receipt_add(p->cx, TIR_TOPIC_COPY, o->tile->def->span, "copy of %s: tma",
                             tir_ref_base(tmem_load(o))->name);
+        if (o->is_computed && o->tile->kind == TIR_VALUE_RESULT &&
+            o->tile->def->op == TIR_OP_PERMUTE)
+            tir_receipt_add(p->cx, TIR_TOPIC_DOT, o->tile->def->span,
+                            "dot: the role that computes turns an operand, which no descriptor "
+                            "describes with rows along M or N");
         if (o->is_fetched && o->products)
             tir_receipt_add(p->cx, TIR_TOPIC_COPY, o->tile->def->span,
                             "copy of %s: the role that computes reads its slots, too",
@@ -504,6 +509,8 @@ static const char *take(struct tmem_plan *p, struct tir_func *f, struct tir_pass
     const char *why = tir_tmem_take(p);
     if (why)
         tir_run_pass(f, cx, tir_pass_by_name(STR("fold"))); // a loop with one round
+    if (why && p->has_turned)
+        tir_run_pass(f, cx, tir_pass_by_name(STR("clean")));
     return why;
 }
 

@@ -98,6 +98,7 @@ struct tmem_plan {
     struct tir_inst *branches[TMEM_BRANCHES]; // that the loop is in, the outermost first
     uint32_t branch_count;
     bool has_one_round; // the loop was made for products without one
+    bool has_turned;    // second factors were permuted for their descriptors
     struct tmem_product products[TMEM_PRODUCTS];
     uint32_t product_count;
     struct tmem_operand operands[TMEM_OPERANDS];

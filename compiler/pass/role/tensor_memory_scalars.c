@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // tensor_memory: scalars that every role computes for itself.
 //
-// They say where operands are, how often the product's loop runs, and which branches are taken. They
-// follow from the tile and the round by arithmetic and by loads from tensors that the kernel only
-// reads; loops and branches that do nothing else are such scalars, too:
+// They say where operands are, how often the product's loop runs, and which branches are taken.
+// They follow from the tile and the round by arithmetic and by loads from tensors that the kernel
+// only reads; loops and branches that do nothing else are such scalars, too:
 //     let e: i64 = for l: i64 in range(0, L) carry (s: i64 = 0) { ... load(C[l]) ... }
 
 #include "pass/role/tensor_memory.h"

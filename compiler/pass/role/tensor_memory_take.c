@@ -47,6 +47,36 @@ static bool has_descriptor(const struct tir_type *t, bool k_last)
     return row % 32 == 0 && (k_last || bits == 16);
 }
 
+// Can threads store the operand, whose last dimension is K, for a descriptor? They store no parts
+// of bytes, and what tensor copies expand no threads do.
+static bool may_turn(const struct tir_value *v)
+{
+    const bool is_made = v->kind == TIR_VALUE_RESULT && v->def->op != TIR_OP_EXPAND;
+    return is_made && tir_elems[v->type->elem].bits % 8 == 0 && has_descriptor(v->type, true);
+}
+
+// Second factors with rows along N that no descriptor describes are turned twice: once when they
+// are computed, and once as what lies in shared memory then. First ones are permuted already.
+static void turn_factors(struct tmem_plan *p)
+{
+    tir_foreach_inst(dot, p->f) {
+        struct tir_value *v = dot->op == TIR_OP_DOT ? dot->operands[TIR_DOT_B] : NULL;
+        if (!v || dot->block != p->loop->regions[0] || v->kind != TIR_VALUE_RESULT ||
+            v->def->op == TIR_OP_PERMUTE || v->def->op == TIR_OP_EXPAND ||
+            has_descriptor(v->type, false) || !tir_is_made_in(p->tiles, v))
+            continue;
+        struct tir_builder after = {p->f, v->def->block, v->def->next, v->def->span};
+        struct tir_value *rows = tir_tmem_turned(&after, v);
+        if (!may_turn(rows)) {
+            tir_remove(rows->def);
+            continue;
+        }
+        struct tir_builder before = tir_builder_before(p->f, dot);
+        dot->operands[TIR_DOT_B] = tir_tmem_turned(&before, rows);
+        p->has_turned = true;
+    }
+}
+
 // Does v follow from what the loop carries as arg? NULL: from anything that it carries, or from a
 // product.
 static bool follows(const struct tmem_plan *p, const struct tir_value *v,
@@ -212,9 +242,12 @@ static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t t
     struct tmem_term *of = &p->products[product].terms[term];
     struct tir_value *v = of->dot->operands[which];
     struct tmem_factor *factor = &of->factors[which];
-    if (v->def && v->def->op == TIR_OP_PERMUTE) {
+    const struct tir_inst *turn = v->kind == TIR_VALUE_RESULT ? v->def : NULL;
+    // Rows that are turned for want of a descriptor are an operand that is computed.
+    if (turn && turn->op == TIR_OP_PERMUTE &&
+        (has_descriptor(turn->operands[0]->type, which == TIR_DOT_B) || !may_turn(v))) {
         factor->is_turned = true;
-        v = v->def->operands[0];
+        v = turn->operands[0];
     }
     struct tmem_operand *o = tir_tmem_operand_for(p, v);
     if (!o)
@@ -605,6 +638,7 @@ const char *tir_tmem_take(struct tmem_plan *p)
     const char *why = take_loop(p);
     if (why)
         return why;
+    turn_factors(p);
     tir_tmem_find_computable(p);
     p->ranges = tir_ranges_new(p->cx->scratch, p->f);
     why = take_rest(p);
