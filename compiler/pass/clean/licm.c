@@ -14,9 +14,9 @@
 //         store(Y[i], t);                             store(Y[i], t);
 //     }                                           }
 //
-// Of a loop around other loops, or over the tiles of a CTA, what only its own blocks use would take
-// registers all the while, to save a few instructions in each of its rounds. In a lowered kernel
-// such integers stay where registers would not last for all of them, as addresses of an epilogue:
+// Of a loop around other loops, what only its own blocks use would take registers in all rounds of
+// the others, to save a few instructions in each of its own. In a lowered kernel such integers stay
+// where registers would not last for all of them, as the addresses of an epilogue:
 //
 //     while tiles {                               while tiles {
 //         for k { s = mma(a, b, s); }      ->         for k { s = mma(a, b, s); }
@@ -156,7 +156,7 @@ static void find_idle(const struct licm *l, const struct tir_inst *loop, struct 
     }
 }
 
-// The registers that idle values would take: those that others than these use.
+// The registers that idle values would take in the loops inside: those that others than these use.
 static uint32_t registers_of_idle(const struct licm *l, const struct tir_inst *loop,
                                   const struct bitset *idle)
 {
@@ -175,14 +175,6 @@ static uint32_t registers_of_idle(const struct licm *l, const struct tir_inst *l
         }
     }
     return registers;
-}
-
-// Does the loop count the tiles of a CTA that stays? Then it is not the products' alone.
-static bool walks_tiles(const struct tir_inst *loop)
-{
-    const struct tir_value *step = loop->op == TIR_OP_FOR ? loop->operands[TIR_FOR_STEP] : NULL;
-    return step && step->kind == TIR_VALUE_RESULT &&
-           (step->def->op == TIR_OP_NUM_CTAS || step->def->op == TIR_OP_NUM_CLUSTERS);
 }
 
 // The most registers that are live in loops inside of the block.
@@ -204,11 +196,10 @@ static bool find_stays(struct licm *l, const struct tir_inst *loop)
     if (l->f->form != TIR_FORM_LOWERED)
         return false;
     struct bitset used = bitset_new(l->scratch, l->f->value_count);
-    const bool walks = walks_tiles(loop);
-    bool has_loops = false;
+    bool any = false;
     for (uint32_t r = 0; r < loop->region_count; r++)
-        has_loops |= find_used_inside(loop->regions[r], &used);
-    if (!has_loops && !walks)
+        any |= find_used_inside(loop->regions[r], &used);
+    if (!any)
         return false;
     l->stays = bitset_new(l->scratch, l->f->value_count);
     find_idle(l, loop, &used, &l->stays);
@@ -216,8 +207,8 @@ static bool find_stays(struct licm *l, const struct tir_inst *loop)
     if (!more)
         return false;
     l->live = l->live ? l->live : tir_live_new(l->scratch, l->f);
-    uint32_t most = walks ? tir_live_most(l->live, loop) : 0;
-    for (uint32_t r = 0; r < loop->region_count && !walks; r++)
+    uint32_t most = 0;
+    for (uint32_t r = 0; r < loop->region_count; r++)
         most = TIR_MAX(most, most_inside(l->live, loop->regions[r]));
     return most + more > tir_live_limit(l->f, loop);
 }
