@@ -63,12 +63,18 @@ def order(lines):
             yield at, lines[:at] + lines[at + 1:]
 
 
+def is_used_from_the_first(lines, name):
+    """Or only by views that begin further on, which may be beyond the columns of another buffer?"""
+    uses = [line for line in lines if re.search(rf"\b{name}\b", line) and f"let {name}:" not in line]
+    return not all(re.search(rf"= view\({name}\[0:\+\d+, [1-9]", line) for line in uses)
+
+
 def alias(lines):
     """A buffer in the columns of the first one; a slot that is always the first one, where roles run ahead."""
     slots = [name for name, has_slots in buffers(lines).items() if has_slots and has_roles(lines)]
     for at, line in enumerate(lines):
         moved = re.sub(r"(= tmem_buffer\(.*)column = [1-9]\d*", r"\g<1>column = 0", line)
-        if moved != line:
+        if moved != line and is_used_from_the_first(lines, re.search(rf"let ({NAME}):", line)[1]):
             yield at, instead(lines, at, moved)
         for name in slots:
             moved = re.sub(rf"\b{name}\[{NAME},", f"{name}[i32(0),", line)
