@@ -120,12 +120,19 @@ struct event {
     uint32_t next; // of the strand, as `first`
 };
 
+struct of_strand {      // its events
+    uint32_t low, high; // their numbers
+    uint32_t first;     // one of them, + 1; 0: there is none
+    uint64_t known;     // of clocks that know all of them
+};
+
 struct state {
     const struct sync_run *r;
     struct tir_map index; // of events, + 1, by strand and number
     VEC(struct event) events;
-    uint32_t *first; // by strand: one of its events, + 1
-    uint64_t looked; // times that a clock was asked for an event
+    VEC(uint16_t) strands; // that have events
+    struct of_strand *by_strand;
+    uint64_t looked; // times that a clock was asked for an event, or for a strand
 };
 
 static uint64_t of_event(struct state *s, uint16_t strand, uint32_t at, uint64_t h)
@@ -133,22 +140,37 @@ static uint64_t of_event(struct state *s, uint16_t strand, uint32_t at, uint64_t
     const uint64_t key = (uint64_t)strand << 32 | at;
     uintptr_t place = (uintptr_t)tir_map_get(&s->index, key);
     if (!place) {
-        const struct event new = {.strand = strand, .at = at, .next = s->first[strand]};
+        struct of_strand *all = &s->by_strand[strand];
+        const struct event new = {.strand = strand, .at = at, .next = all->first};
+        if (!all->first)
+            vec_push(s->r->arena, &s->strands, strand);
+        all->low = all->first ? TIR_MIN(all->low, at) : at;
+        all->high = TIR_MAX(all->high, at);
         vec_push(s->r->arena, &s->events, new);
-        s->first[strand] = s->events.len;
+        all->first = s->events.len;
         place = s->events.len;
         tir_map_set(&s->index, key, (void *)place); // NOLINT(performance-no-int-to-ptr)
     }
-    return tir_sync_mix(h, s->events.at[place - 1].known);
+    return tir_sync_mix(h, s->events.at[place - 1].known + s->by_strand[strand].known);
 }
 
 // What a clock knows adds its number, which is another one for each clock.
 static void look(struct state *s, const uint32_t *clock, uint64_t number)
 {
     const uint64_t mixed = tir_sync_mix(number, 1);
-    vec_foreach(struct event, e, &s->events)
-        e->known += clock[e->strand] >= e->at ? mixed : 0;
-    s->looked += s->events.len;
+    s->looked += s->strands.len;
+    vec_foreach(const uint16_t, strand, &s->strands) {
+        struct of_strand *all = &s->by_strand[*strand];
+        const uint32_t known = clock[*strand];
+        if (known >= all->high)
+            all->known += mixed;
+        for (uint32_t n = known < all->high && known >= all->low ? all->first : 0; n;) {
+            struct event *e = &s->events.at[n - 1];
+            e->known += known >= e->at ? mixed : 0;
+            s->looked++;
+            n = e->next;
+        }
+    }
 }
 
 static void look_in_clock(struct state *s, const struct sync_clock *c, uint64_t number)
@@ -176,7 +198,7 @@ static void look_in_agent(struct state *s, const struct sync_agent *a, uint64_t 
 static void look_in_share(struct state *s, const struct sync_share *share, uint64_t number)
 {
     const uint32_t count = share->agent->warps * SYNC_LANES;
-    for (uint32_t n = s->first[share->data]; n; n = s->events.at[n - 1].next) {
+    for (uint32_t n = s->by_strand[share->data].first; n; n = s->events.at[n - 1].next) {
         struct event *e = &s->events.at[n - 1];
         for (uint32_t i = 0; i < count; i++) {
             if (share->known[i] >= e->at)
@@ -287,7 +309,7 @@ static uint64_t of_all(struct state *s)
 static uint64_t of_state(const struct sync_run *r)
 {
     struct tir_arena_mark mark = tir_arena_mark(r->arena);
-    struct state s = {.r = r, .first = arena_array(r->arena, uint32_t, r->p->strands)};
+    struct state s = {.r = r, .by_strand = arena_array(r->arena, struct of_strand, r->p->strands)};
     tir_map_init(&s.index, r->arena);
     of_all(&s);
     look_around(&s);
