@@ -32,8 +32,6 @@
 #include "pass/clean/live.h"
 #include "pass/pass.h"
 
-enum { MADE_UP = 4 }; // by so manieth a part the count may be too high (docs/decisions/056)
-
 struct licm {
     struct tir_func *f;
     struct tir_arena *scratch;
@@ -74,13 +72,7 @@ static bool may_move(const struct licm *l, const struct tir_inst *inst)
 
 static bool defined_inside(const struct tir_inst *loop, const struct tir_value *v)
 {
-    if (!v || v->kind == TIR_VALUE_CONST)
-        return false;
-    const struct tir_inst *from = v->kind == TIR_VALUE_ARG ? v->block->owner : v->def;
-    for (; from; from = from->block->owner)
-        if (from == loop)
-            return v->kind == TIR_VALUE_ARG || v->def != loop;
-    return false;
+    return v && v->kind != TIR_VALUE_CONST && tir_is_made_in(loop, v);
 }
 
 static bool gives_tile(const struct tir_inst *inst)
@@ -227,7 +219,7 @@ static bool find_stays(struct licm *l, const struct tir_inst *loop)
     for (uint32_t r = 0; r < loop->region_count; r++)
         most = TIR_MAX(most, most_inside(l->live, loop->regions[r]));
     const uint32_t limit = tir_live_limit(l->f, loop);
-    return most + more > limit + limit / MADE_UP;
+    return most + more > limit + limit * TIR_BUDGET_OVERCOUNT / 100;
 }
 
 static void hoist(struct licm *l, struct tir_inst *loop, struct tir_inst *inst)

@@ -6,9 +6,8 @@
 
 #include "pass/clean/live.h"
 
+#include "ir/crew.h"
 #include "ir/walk.h"
-
-enum { SM_REGISTERS = 65536, MOST_REGISTERS = 255, GRANULE = 8 };
 
 struct tir_live {
     uint32_t *begin, *end; // by instruction id: their numbers, and the last one inside
@@ -92,7 +91,6 @@ uint32_t tir_live_limit(const struct tir_func *f, const struct tir_inst *inst)
     for (const struct tir_inst *at = inst; at; at = at->block->owner)
         for (const struct tir_inst *before = at; before; before = before->prev)
             if (before->op == TIR_OP_SETMAXNREG)
-                return (uint32_t)tir_attr_int(before, TIR_ATTR_regs, MOST_REGISTERS);
-    const uint32_t share = SM_REGISTERS / TIR_MAX(f->threads, 1) / GRANULE * GRANULE;
-    return TIR_MIN(share, MOST_REGISTERS);
+                return (uint32_t)tir_attr_int(before, TIR_ATTR_regs, 0);
+    return tir_launch_registers(f->threads);
 }

@@ -12,9 +12,7 @@ struct tir_live *tir_live_new(struct tir_arena *arena, const struct tir_func *f)
 uint32_t tir_live_most(const struct tir_live *l, const struct tir_inst *inst);
 // Of one value. A condition is in a predicate, and an index of 64 bits mostly in 32 of them.
 uint32_t tir_live_registers(const struct tir_value *v);
-// What a thread has where inst stands: what its role asks for, else its share of a multiprocessor's
-// 65,536 that the threads of the CTA have, 255 at most (CUDA C++ Programming Guide, compute
-// capabilities).
+// What a thread has where inst stands: what its role asks for, else as at launch.
 uint32_t tir_live_limit(const struct tir_func *f, const struct tir_inst *inst);
 
 #endif

@@ -65,7 +65,8 @@ static int64_t kept_bytes(struct tmem_plan *p)
 // most 128 registers of sums, and 64 beside as many that the loop carries.
 static const char *take_warps(struct tmem_plan *p)
 {
-    int64_t blocks = 1, after = kept_bytes(p), most = 0; // bytes of sums: after the loop, of one
+    // Bytes of sums: after the loop, and of one product.
+    int64_t blocks = 1, after = kept_bytes(p), most = 0;
     for (uint32_t i = 0; i < p->product_count; i++) {
         const struct tmem_product *t = &p->products[i];
         const struct tir_type *type = tmem_sums_type(t);

@@ -4,9 +4,9 @@
 // Tiles are not replayed. So each has a number by its text: of its operation, its attributes and
 // its operands, down to constants and to values that something else gave, and of what its blocks
 // yield (the combination of a scan, the two sides of an if). Such a value is another one in each
-// round of the loops around it. Loads of one place of a tensor that the kernel does not
-// write are the same. Two roles walk copies of a loop, so its counters go by the text of the loop,
-// and what is computed of them by its own.
+// round of the loops around it. Loads of one place of a tensor that the kernel does not write are
+// the same. Two roles walk copies of a loop, so its counters go by the text of the loop, and what
+// is computed of them by its own.
 
 #include "pass/sync_check/sync_check.h"
 
