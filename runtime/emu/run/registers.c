@@ -9,11 +9,11 @@
 #include "emu/run/run.h"
 #include "emu/run/state.h"
 
-enum { REGISTERS = 65536, MOST = 256, FEWEST = 24 };
+enum { REGISTERS = 65536, MOST = 256, FEWEST = 24, STEP = 8 };
 
 static uint64_t at_first(const struct emu_grid *l)
 {
-    const uint64_t each = REGISTERS / ((uint64_t)l->warps * EMU_WARP) / 8 * 8;
+    const uint64_t each = REGISTERS / ((uint64_t)l->warps * EMU_WARP) / STEP * STEP;
     return each < MOST ? each : MOST;
 }
 
@@ -77,8 +77,8 @@ void emu_decode_setmaxnreg(struct emu_dec *d)
     if (!emu_dec_mod(d, "sync") || !emu_dec_mod(d, "aligned") || !emu_dec_mod(d, "u32"))
         emu_dec_bad(d, "'.sync.aligned.u32' is missing");
     const uint64_t n = emu_dec_constant(d);
-    if (n < 24 || n > 256 || n % 8)
-        emu_dec_bad(d, "%llu registers; 24 to 256 in steps of 8 are possible",
-                    (unsigned long long)n);
+    if (n < FEWEST || n > MOST || n % STEP)
+        emu_dec_bad(d, "%llu registers; %d to %d in steps of %d are possible",
+                    (unsigned long long)n, FEWEST, MOST, STEP);
     d->in->offset = (int64_t)n;
 }
