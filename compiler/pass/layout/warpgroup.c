@@ -81,7 +81,7 @@ struct tir_inst *tir_loaded_by(const struct tir_value *v)
 bool tir_a_in_registers(const struct tir_inst *dot)
 {
     const struct tir_value *a = dot->operands[TIR_DOT_A];
-    return tir_type_is_tile(a->type) && tir_elems[a->type->elem].bits == 16 &&
+    return tir_type_is_tile(a->type) && tir_elems[a->type->elem].bits <= 16 &&
            a->kind != TIR_VALUE_CONST && !tir_loaded_by(a) &&
            (!a->def || a->def->op != TIR_OP_PERMUTE);
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // lower_tile, convert_layout: the same tile held by other registers, lanes or warps.
 //
-// When every thread already has its elements, registers are renamed. Otherwise the tile goes
+// When every thread already has its elements, registers are renamed. When every warp has, its lanes
+// exchange them by shuffles, as many elements at a time as a word has. Otherwise the tile goes
 // through the scratch buffer that memory placed: stores in the old layout, a barrier, loads in the
 // new one. Where memory had no room for all of it, the scratch is shorter than the tile along one
 // dimension, and the tile goes through it in parts, with another barrier before each part but the
 // first: a thread stores and loads what it holds of a part, by predicates.
 
 #include "pass/lower/lower.h"
+#include "pass/sync/shared.h"
 
 static struct lower_walk *walk(struct lower *lo, struct tir_value *scratch,
                                const struct tir_layout *l)
@@ -62,7 +64,7 @@ void tir_lower_convert(struct lower *lo, struct tir_inst *inst)
     const struct tir_layout *from = x->type->layout, *to = result->type->layout;
     uint32_t count = tir_lower_register_count(result->type);
     struct tir_value **out = tir_lower_new_registers(lo, count);
-    if (!scratch) {
+    if (!scratch && (!from || tir_layout_same_owner(from, to))) {
         for (uint32_t r = 0; r < count; r++)
             out[r] = tir_lower_register(lo, x, from ? tir_lower_same_register(to, r, from) : 0);
         tir_lower_set_registers(lo, result, out);
@@ -72,6 +74,13 @@ void tir_lower_convert(struct lower *lo, struct tir_inst *inst)
     struct tir_value **registers = tir_lower_new_registers(lo, written);
     for (uint32_t r = 0; r < written; r++)
         registers[r] = tir_lower_register(lo, x, r);
+    struct tir_exchange exchange;
+    if (!scratch && tir_convert_exchanges(x->type, result->type, &exchange)) {
+        tir_lower_exchange(lo, &exchange, tir_type_scalar(lo->types, x->type->elem), registers,
+                           out);
+        tir_lower_set_registers(lo, result, out);
+        return;
+    }
     const struct exchange all = {scratch, from, to, registers, written, out, count};
     uint32_t dim = 0;
     while (dim < from->rank && scratch->type->shape[dim] == from->shape[dim])

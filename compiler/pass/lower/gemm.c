@@ -94,8 +94,8 @@ static bool pack_a(struct gemm *g)
             uint32_t reg = l ? tir_layout_find(l, coord).at[TIR_AXIS_REG] : 0;
             values[p] = tir_lower_register(lo, a, reg);
         }
-        g->packed[i] =
-            tir_build1(&lo->b, parts > 1 ? TIR_OP_PACK : TIR_OP_BITCAST, lo->i32, values, parts);
+        g->packed[i] = parts > 1 ? tir_lower_joined(lo, lo->i32, values, parts)
+                                 : tir_build1(&lo->b, TIR_OP_BITCAST, lo->i32, values, parts);
     }
     g->packed = tie_registers(lo, TIR_OP_WGMMA_FENCE, g->packed, 4 * blocks * g->steps, 0);
     return true;

@@ -3,6 +3,7 @@
 #ifndef TIR_PASS_LOWER_LOWER_H
 #define TIR_PASS_LOWER_LOWER_H
 
+#include "ir/layout_exchange.h"
 #include "ir/range.h"
 #include "machine/target.h"
 #include "pass/pass.h"
@@ -70,6 +71,16 @@ struct tir_value *tir_lower_register(struct lower *lo, struct tir_value *v, uint
 // The registers of a tile, or the one value that takes a scalar's place.
 void tir_lower_set_registers(struct lower *lo, struct tir_value *v, struct tir_value **registers);
 struct tir_value **tir_lower_new_registers(struct lower *lo, uint32_t count);
+// The bits of the parts, lowest first, as one value. If an unpack has just taken them apart, it is
+// what that took.
+struct tir_value *tir_lower_joined(struct lower *lo, const struct tir_type *type,
+                                   struct tir_value *const *parts, uint32_t count);
+// Registers `in` of elements elem, in the layout that the exchange is from, as registers `out` of
+// the other one.
+void tir_lower_exchange(struct lower *lo, const struct tir_exchange *exchange,
+                        const struct tir_type *elem, struct tir_value *const *in,
+                        struct tir_value **out);
+void tir_lower_regions(struct lower *lo, struct tir_inst *inst); // a loop, an if
 // What the thread's lane and warp add to coordinate d of layout l (i32); NULL: nothing.
 struct tir_value *tir_lower_coord(struct lower *lo, const struct tir_layout *l, uint32_t d);
 // True in exactly one thread for each element of layout l; NULL: always true.

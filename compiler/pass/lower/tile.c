@@ -287,116 +287,6 @@ static void lower_extract(struct lower *lo, struct tir_inst *inst)
     tir_lower_set_registers(lo, result, out);
 }
 
-// Control flow: a carried tile becomes its registers.
-
-static uint32_t expanded(const struct tir_value *const *values, uint32_t count)
-{
-    uint32_t total = 0;
-    for (uint32_t i = 0; i < count; i++)
-        total += tir_lower_register_count(values[i]->type);
-    return total;
-}
-
-// The registers of values[0..count), given the types that say how many each has.
-static struct tir_value **expand(struct lower *lo, struct tir_value **values,
-                                 struct tir_value *const *like, uint32_t count, uint32_t *total)
-{
-    *total = expanded((const struct tir_value *const *)like, count);
-    struct tir_value **out =
-        arena_array(lo->f->module->arena, struct tir_value *, *total + TIR_FOR_INIT);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t r = 0; r < tir_lower_register_count(like[i]->type); r++)
-            out[n++] = tir_lower_register(lo, values[i], r);
-    return out;
-}
-
-static void expand_results(struct lower *lo, struct tir_inst *inst)
-{
-    uint32_t total = expanded((const struct tir_value *const *)inst->results, inst->result_count);
-    struct tir_value **results = arena_array(lo->f->module->arena, struct tir_value *, total + 1);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < inst->result_count; i++) {
-        struct tir_value *old = inst->results[i];
-        if (!tir_type_is_tile(old->type)) {
-            old->index = n;
-            results[n++] = old;
-            continue;
-        }
-        uint32_t count = tir_lower_register_count(old->type);
-        struct tir_value **registers = tir_lower_new_registers(lo, count);
-        for (uint32_t r = 0; r < count; r++) {
-            struct tir_value *v = arena_new(lo->f->module->arena, struct tir_value);
-            *v = (struct tir_value){.type = tir_type_scalar(lo->types, old->type->elem),
-                                    .kind = TIR_VALUE_RESULT,
-                                    .id = lo->f->value_count++,
-                                    .index = n,
-                                    .def = inst,
-                                    .name = old->name};
-            registers[r] = results[n++] = v;
-        }
-        tir_lower_set_registers(lo, old, registers);
-    }
-    inst->results = results;
-    inst->result_count = n;
-}
-
-static void expand_args(struct lower *lo, struct tir_block *block)
-{
-    struct tir_value **old = block->args;
-    uint32_t count = block->arg_count;
-    block->args = NULL;
-    block->arg_count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t registers_count = tir_lower_register_count(old[i]->type);
-        struct tir_value **registers = tir_lower_new_registers(lo, registers_count);
-        const struct tir_type *scalar = tir_type_scalar(lo->types, old[i]->type->elem);
-        for (uint32_t r = 0; r < registers_count; r++)
-            registers[r] = tir_block_add_arg(lo->f, block, scalar, old[i]->name);
-        if (tir_type_is_tile(old[i]->type)) {
-            tir_lower_set_registers(lo, old[i], registers);
-        } else { // keep the value that uses already point to
-            assert(block->args);
-            old[i]->index = registers[0]->index;
-            block->args[old[i]->index] = old[i];
-        }
-    }
-}
-
-static void lower_regions(struct lower *lo, struct tir_inst *inst)
-{
-    // Operands first: their registers are those of before the loop.
-    uint32_t fixed = tir_fixed_count(inst), total;
-    if (inst->op != TIR_OP_IF) {
-        struct tir_value **init =
-            expand(lo, inst->operands + fixed, inst->results, inst->operand_count - fixed, &total);
-        struct tir_value **operands =
-            arena_array(lo->f->module->arena, struct tir_value *, fixed + total + 1);
-        memcpy(operands, inst->operands, fixed * sizeof(*operands));
-        memcpy(operands + fixed, init, total * sizeof(*operands));
-        for (uint32_t r = 0; r < inst->region_count; r++)
-            expand_args(lo, inst->regions[r]);
-        inst->operands = operands;
-        inst->operand_count = fixed + total;
-    }
-    // A yield expands by the types of what it yields to, so the results come last.
-    struct tir_value **old_results = inst->results;
-    uint32_t old_count = inst->result_count;
-    for (uint32_t r = 0; r < inst->region_count; r++) {
-        tir_lower_block(lo, inst->regions[r]);
-        if (lo->failed)
-            return;
-        struct tir_inst *yield = tir_yield_of(inst->regions[r]);
-        bool gives_results = inst->op != TIR_OP_WHILE || r == 1;
-        if (yield && gives_results) {
-            lo->b = tir_builder_before(lo->f, yield);
-            yield->operands = expand(lo, yield->operands, old_results, old_count, &total);
-            yield->operand_count = total;
-        }
-    }
-    expand_results(lo, inst);
-}
-
 // One instruction.
 
 static void lower_load(struct lower *lo, struct tir_inst *inst)
@@ -503,7 +393,7 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
     if (inst->op == TIR_OP_REMOTE) // of a view: only addresses see it
         return !tir_is_allocated(inst->operands[0]->def);
     if (tir_is_loop(inst) || inst->op == TIR_OP_IF) {
-        lower_regions(lo, inst);
+        tir_lower_regions(lo, inst);
         return false;
     }
     if (!tir_has_tile(inst))

@@ -117,7 +117,16 @@ struct tir_bytes tir_slice_part(const struct tir_inst *inst)
 
 bool tir_convert_needs_scratch(const struct tir_type *from, const struct tir_type *to)
 {
-    return !tir_layout_same_owner(from->layout, to->layout);
+    struct tir_exchange exchange;
+    return !tir_layout_same_owner(from->layout, to->layout) &&
+           !tir_convert_exchanges(from, to, &exchange);
+}
+
+bool tir_convert_exchanges(const struct tir_type *from, const struct tir_type *to,
+                           struct tir_exchange *exchange)
+{
+    return tir_elems[from->elem].bits % 8 == 0 && from->elem != TIR_BOOL &&
+           tir_layout_exchange(from->layout, to->layout, exchange);
 }
 
 bool tir_atomic_shares(const struct tir_func *f, const struct tir_inst *atomic, bool used)

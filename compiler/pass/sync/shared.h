@@ -4,6 +4,7 @@
 #define TIR_PASS_SYNC_SHARED_H
 
 #include "ir/ir.h"
+#include "ir/layout_exchange.h"
 
 // The bytes of its alloc that a buffer may touch, as far as constants say: begin .. end.
 struct tir_bytes {
@@ -11,8 +12,11 @@ struct tir_bytes {
 };
 struct tir_bytes tir_buffer_part(const struct tir_value *buffer);
 struct tir_bytes tir_slice_part(const struct tir_inst *inst); // of the slice that inst names
-// Does converting x to layout `to` need shared memory, because data changes threads?
+// Does converting x to layout `to` need shared memory, because data changes warps?
 bool tir_convert_needs_scratch(const struct tir_type *from, const struct tir_type *to);
+// Can the lanes of each warp do it by shuffles?
+bool tir_convert_exchanges(const struct tir_type *from, const struct tir_type *to,
+                           struct tir_exchange *exchange);
 // Do threads need old values of this atomic from other threads? Each element is done once, by one
 // of the threads that hold it, and a scalar by one thread, unless the kernel uses single threads.
 // used: whether the old values are used.

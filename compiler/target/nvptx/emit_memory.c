@@ -46,6 +46,34 @@ static V round_pair(struct emit *e, V *parts)
                             LLVMVectorType(LLVMTypeOf(parts[0]), 2), "");
 }
 
+// The word that byte number `at` was taken from; NULL: it is no such byte.
+static V taken_from(V byte, unsigned *at)
+{
+    V word = LLVMIsATruncInst(byte) ? LLVMGetOperand(byte, 0) : NULL;
+    V shifted = word ? LLVMIsABinaryOperator(word) : NULL;
+    *at = 0;
+    if (!shifted || LLVMGetInstructionOpcode(shifted) != LLVMLShr)
+        return word;
+    V by = LLVMIsAConstantInt(LLVMGetOperand(shifted, 1));
+    *at = by ? (unsigned)LLVMConstIntGetZExtValue(by) / 8 : 0;
+    return by ? LLVMGetOperand(shifted, 0) : NULL;
+}
+
+// Two bytes as i16: floats that were just rounded, or half of a word; NULL: something else.
+static V pair_of_bytes(struct emit *e, V low, V high)
+{
+    V pair = tir_emit_fp8_pair(e, low, high);
+    if (pair)
+        return pair;
+    unsigned at[2];
+    V word = taken_from(low, &at[0]);
+    if (!word || LLVMTypeOf(word) != e->ll->i32 || taken_from(high, &at[1]) != word || at[0] % 2 ||
+        at[1] != at[0] + 1)
+        return NULL;
+    V halves = LLVMBuildBitCast(e->b, word, LLVMVectorType(e->ll->i16, 2), "");
+    return LLVMBuildExtractElement(e->b, halves, tir_emit_i32(e, at[0] / 2), "");
+}
+
 // Parts of one or two bytes into a word of `type` (i16, i32 or i64).
 static V pack_small(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type)
 {
@@ -55,6 +83,11 @@ static V pack_small(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type)
         pair = pair ? pair : build_words(e, parts, 2, LLVMTypeOf(parts[0]));
         return LLVMBuildBitCast(e->b, pair, type, "");
     }
+    V pairs[2] = {NULL, NULL};
+    for (uint32_t i = 0; bytes == 1 && count == 4 && i < 2; i++)
+        pairs[i] = pair_of_bytes(e, parts[2 * i], parts[2 * i + 1]);
+    if (pairs[0] && pairs[1])
+        return LLVMBuildBitCast(e->b, build_words(e, pairs, 2, e->ll->i16), type, "");
     V word = NULL;
     for (uint32_t i = 0, taken; i < count; i += taken) {
         V pair = bytes == 1 && i + 1 < count ? tir_emit_fp8_pair(e, parts[i], parts[i + 1]) : NULL;
