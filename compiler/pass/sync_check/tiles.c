@@ -7,7 +7,13 @@
 // round of the loops around it. Loads of one place of a tensor that the kernel does not write are
 // the same. Two roles walk copies of a loop, so its counters go by the text of the loop, and what
 // is computed of them by its own.
+//
+// One of two roles may load a round ahead (prefetch):
+//     for k in range(0, K, 64) carry (x = load(A[0])) { ... yield load(A[k + 64]); }
+// There x is load(A[k]): what it begins with is that with 0 for k, and what it goes on with is that
+// with k + 64 for k.
 
+#include "ir/follow.h"
 #include "pass/sync_check/sync_check.h"
 
 static uint32_t depth_of(const struct tir_block *block)
@@ -127,11 +133,74 @@ static void find_source(struct sync_program *p, const struct tir_inst *inst)
     }
 }
 
+// What a round yields, read with something in place of the counter of the next round.
+struct reading {
+    struct sync_program *p;
+    const struct tir_inst *loop;
+    struct sync_source counter;
+};
+
+static bool is_next_counter(const struct reading *of, const struct tir_inst *inst)
+{
+    const struct tir_value *step = of->loop->operands[TIR_FOR_STEP];
+    return inst->op == TIR_OP_ADD && inst->operands[0] == of->loop->regions[0]->args[0] &&
+           source_of(of->p, inst->operands[1]).number == source_of(of->p, step).number;
+}
+
+static enum tir_answer ask_reading(void *user, struct tir_value *v)
+{
+    struct reading *of = user;
+    const struct tir_block *body = of->loop->regions[0];
+    const struct tir_block *block = v->def ? v->def->block : v->block;
+    if (v->kind == TIR_VALUE_CONST || block != body)
+        return TIR_YES;
+    if (!v->def)
+        return TIR_NO;
+    if (is_next_counter(of, v->def)) {
+        of->p->sources[v->id] = of->counter;
+        return TIR_YES;
+    }
+    return v->def->region_count || !is_by_text(of->p->f, v->def) ? TIR_NO : TIR_IF_OPERANDS;
+}
+
+static void then_read(void *user, struct tir_value *v)
+{
+    find_source(((struct reading *)user)->p, v->def);
+}
+
+// Leaves sources of the loop's block behind that find_sources has yet to find. Number 0: it depends
+// on more.
+static struct sync_source read_with(struct sync_program *p, const struct tir_inst *loop,
+                                    struct tir_value *yielded, struct sync_source counter)
+{
+    struct reading reading = {p, loop, counter};
+    struct tir_follow follow;
+    tir_follow_init(&follow, p->cx->scratch, ask_reading, &reading);
+    follow.then = then_read;
+    return tir_follows(&follow, yielded) ? source_of(p, yielded) : (struct sync_source){0};
+}
+
+static void find_carried_ahead(struct sync_program *p, const struct tir_inst *loop)
+{
+    const struct tir_block *body = loop->regions[0];
+    for (uint32_t i = 1; i < body->arg_count; i++) {
+        const struct tir_value *first = loop->operands[TIR_FOR_INIT + i - 1];
+        struct tir_value *next = tir_yield_of(body)->operands[i - 1];
+        if (!first->def || !next->def || first->def->op != next->def->op)
+            continue;
+        const struct sync_source begin = source_of(p, loop->operands[TIR_FOR_BEGIN]);
+        if (read_with(p, loop, next, begin).number == source_of(p, first).number)
+            p->sources[body->args[i]->id] = read_with(p, loop, next, source_of(p, body->args[0]));
+    }
+}
+
 static void find_sources(struct sync_program *p, const struct tir_block *block)
 {
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
         if (inst->op == TIR_OP_FOR || inst->op == TIR_OP_TILES)
             find_counters(p, inst);
+        if (inst->op == TIR_OP_FOR)
+            find_carried_ahead(p, inst);
         for (uint32_t r = 0; r < inst->region_count; r++) {
             if (is_combination(inst))
                 find_combined(p, inst->regions[r]);
