@@ -189,11 +189,6 @@ void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct syn
     }
 }
 
-static bool has_lane(const uint32_t *mask, uint32_t i)
-{
-    return !mask || mask[i / SYNC_LANES] >> i % SYNC_LANES & 1;
-}
-
 static struct sync_share *share_of(struct sync_run *r, struct sync_mbarrier *m,
                                    const struct sync_agent *a, uint16_t data)
 {
@@ -208,16 +203,27 @@ static struct sync_share *share_of(struct sync_run *r, struct sync_mbarrier *m,
     return &m->shares.at[m->shares.len - 1];
 }
 
+static uint32_t least_of(const uint32_t *share)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < SYNC_LANES; i++)
+        least = TIR_MIN(least, share[i]);
+    return least;
+}
+
 static void release_lanes(const struct sync_who *who, const struct sync_thread *t, uint32_t *share,
                           const uint32_t *all, uint32_t *arriving)
 {
     uint32_t least = UINT32_MAX;
-    for (uint32_t i = 0; i < who->agent->warps * SYNC_LANES; i++) {
-        if (!has_lane(t->mask, i))
-            continue;
-        if (has_lane(who->mask, i))
-            share[i] = all[t->data];
-        least = TIR_MIN(least, share[i]);
+    for (uint32_t w = 0; w < who->agent->warps; w++, share += SYNC_LANES) {
+        const uint32_t lanes = lanes_of(t, w), tell = who->mask ? who->mask[w] : UINT32_MAX;
+        for (uint32_t told = lanes & tell; told; told &= told - 1)
+            share[__builtin_ctz(told)] = all[t->data];
+        if (lanes == UINT32_MAX)
+            least = TIR_MIN(least, least_of(share));
+        else
+            for (uint32_t of = lanes; of; of &= of - 1)
+                least = TIR_MIN(least, share[__builtin_ctz(of)]);
     }
     arriving[t->data] = TIR_MAX(arriving[t->data], least);
 }

@@ -16,7 +16,16 @@ struct rows {
     struct row {
         int64_t at, by[SYNC_UNKNOWNS];
     } all[MOST_ROWS];
+    uint64_t keys[MOST_ROWS]; // equal for equal by[]
 };
+
+static uint64_t key_of(const struct row *row, uint32_t columns)
+{
+    uint64_t key = 0;
+    for (uint32_t c = 0; c < columns; c++)
+        key = key * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)row->by[c];
+    return key;
+}
 
 // False: at < 0 is left, and no column. What is left out for want of room or bits shows less.
 static bool add_row(struct rows *rows, struct row *row)
@@ -31,13 +40,15 @@ static bool add_row(struct rows *rows, struct row *row)
         row->by[c] /= (int64_t)common;
     row->at = tir_sync_floor_div(row->at, (int64_t)common); // of whole numbers
     const size_t size = columns * sizeof *row->by;
+    const uint64_t key = key_of(row, columns);
     for (uint32_t i = 0; i < rows->count; i++)
-        if (!memcmp(rows->all[i].by, row->by, size)) {
+        if (rows->keys[i] == key && !memcmp(rows->all[i].by, row->by, size)) {
             rows->all[i].at = TIR_MIN(rows->all[i].at, row->at);
             return true;
         }
     if (rows->count == MOST_ROWS)
         return true;
+    rows->keys[rows->count] = key;
     struct row *copy = &rows->all[rows->count++];
     copy->at = row->at;
     memcpy(copy->by, row->by, size);

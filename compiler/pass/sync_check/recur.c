@@ -120,9 +120,10 @@ struct event {
     uint32_t next; // of the strand, as `first`
 };
 
-struct of_strand {      // its events
+struct of_strand { // its events
+    uint16_t strand;
     uint32_t low, high; // their numbers
-    uint32_t first;     // one of them, + 1; 0: there is none
+    uint32_t first;     // one of them, + 1
     uint64_t known;     // of clocks that know all of them
 };
 
@@ -130,28 +131,38 @@ struct state {
     const struct sync_run *r;
     struct tir_map index; // of events, + 1, by strand and number
     VEC(struct event) events;
-    VEC(uint16_t) strands; // that have events
-    struct of_strand *by_strand;
+    VEC(struct of_strand) strands; // that have events
+    uint16_t *by_strand;           // which of them it is, + 1; 0: it has none
     uint64_t looked; // times that a clock was asked for an event, or for a strand
 };
+
+// `at`: of its first event.
+static struct of_strand *strand_of(struct state *s, uint16_t strand, uint32_t at)
+{
+    if (!s->by_strand[strand]) {
+        const struct of_strand new = {.strand = strand, .low = at, .high = at};
+        vec_push(s->r->arena, &s->strands, new);
+        s->by_strand[strand] = (uint16_t)s->strands.len;
+    }
+    return &s->strands.at[s->by_strand[strand] - 1];
+}
 
 static uint64_t of_event(struct state *s, uint16_t strand, uint32_t at, uint64_t h)
 {
     const uint64_t key = (uint64_t)strand << 32 | at;
     uintptr_t place = (uintptr_t)tir_map_get(&s->index, key);
     if (!place) {
-        struct of_strand *all = &s->by_strand[strand];
+        struct of_strand *all = strand_of(s, strand, at);
         const struct event new = {.strand = strand, .at = at, .next = all->first};
-        if (!all->first)
-            vec_push(s->r->arena, &s->strands, strand);
-        all->low = all->first ? TIR_MIN(all->low, at) : at;
+        all->low = TIR_MIN(all->low, at);
         all->high = TIR_MAX(all->high, at);
         vec_push(s->r->arena, &s->events, new);
         all->first = s->events.len;
         place = s->events.len;
         tir_map_set(&s->index, key, (void *)place); // NOLINT(performance-no-int-to-ptr)
     }
-    return tir_sync_mix(h, s->events.at[place - 1].known + s->by_strand[strand].known);
+    return tir_sync_mix(h, s->events.at[place - 1].known +
+                               s->strands.at[s->by_strand[strand] - 1].known);
 }
 
 // What a clock knows adds its number, which is another one for each clock.
@@ -159,15 +170,15 @@ static void look(struct state *s, const uint32_t *clock, uint64_t number)
 {
     const uint64_t mixed = tir_sync_mix(number, 1);
     s->looked += s->strands.len;
-    vec_foreach(const uint16_t, strand, &s->strands) {
-        struct of_strand *all = &s->by_strand[*strand];
-        const uint32_t known = clock[*strand];
-        if (known >= all->high)
+    vec_foreach(struct of_strand, all, &s->strands) {
+        const uint32_t known = clock[all->strand];
+        if (known >= all->high) {
             all->known += mixed;
-        for (uint32_t n = known < all->high && known >= all->low ? all->first : 0; n;) {
+            continue;
+        }
+        for (uint32_t n = known >= all->low ? all->first : 0; n; s->looked++) {
             struct event *e = &s->events.at[n - 1];
             e->known += known >= e->at ? mixed : 0;
-            s->looked++;
             n = e->next;
         }
     }
@@ -198,7 +209,8 @@ static void look_in_agent(struct state *s, const struct sync_agent *a, uint64_t 
 static void look_in_share(struct state *s, const struct sync_share *share, uint64_t number)
 {
     const uint32_t count = share->agent->warps * SYNC_LANES;
-    for (uint32_t n = s->by_strand[share->data].first; n; n = s->events.at[n - 1].next) {
+    const uint16_t of = s->by_strand[share->data];
+    for (uint32_t n = of ? s->strands.at[of - 1].first : 0; n; n = s->events.at[n - 1].next) {
         struct event *e = &s->events.at[n - 1];
         for (uint32_t i = 0; i < count; i++) {
             if (share->known[i] >= e->at)
@@ -309,7 +321,7 @@ static uint64_t of_all(struct state *s)
 static uint64_t of_state(const struct sync_run *r)
 {
     struct tir_arena_mark mark = tir_arena_mark(r->arena);
-    struct state s = {.r = r, .by_strand = arena_array(r->arena, struct of_strand, r->p->strands)};
+    struct state s = {.r = r, .by_strand = arena_array(r->arena, uint16_t, r->p->strands)};
     tir_map_init(&s.index, r->arena);
     of_all(&s);
     look_around(&s);
