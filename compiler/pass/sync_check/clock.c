@@ -27,14 +27,15 @@ uint16_t tir_sync_use_strand(struct sync_run *r, uint16_t *strand)
     return *strand;
 }
 
-// In lines, for which clocks have room: a loop that compilers take several numbers at a time.
+// In lines, for which clocks have room: a loop that compilers take several numbers at a time. As
+// signed numbers, which all vector units compare: no strand has 2^31 events.
 static void join(uint32_t *restrict into, const uint32_t *restrict from, uint32_t count)
 {
     enum { LINE = 16 };
     static_assert(SYNC_STRANDS % LINE == 0, "clocks are whole lines");
     for (uint32_t i = 0; i < count; i += LINE, into += LINE, from += LINE)
         for (uint32_t k = 0; k < LINE; k++)
-            into[k] = TIR_MAX(into[k], from[k]);
+            into[k] = (uint32_t)TIR_MAX((int32_t)into[k], (int32_t)from[k]);
 }
 
 void tir_sync_join(const struct sync_run *r, struct sync_clock *into, const struct sync_clock *from)

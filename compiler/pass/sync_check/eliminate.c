@@ -113,11 +113,14 @@ static bool eliminate(struct rows *from, uint32_t column, struct rows *to)
     for (uint32_t i = 0; i < from->count; i++)
         if (!from->all[i].by[column] && !add_row(to, &from->all[i]))
             return false;
+    uint32_t down[MOST_ROWS], down_count = 0;
     for (uint32_t i = 0; i < from->count; i++)
-        for (uint32_t k = 0; k < from->count && from->all[i].by[column] > 0; k++) {
+        if (from->all[i].by[column] < 0)
+            down[down_count++] = i;
+    for (uint32_t i = 0; i < from->count; i++)
+        for (uint32_t k = 0; k < down_count && from->all[i].by[column] > 0; k++) {
             struct row row;
-            if (from->all[k].by[column] < 0 &&
-                combine(&from->all[i], &from->all[k], column, from->columns, &row) &&
+            if (combine(&from->all[i], &from->all[down[k]], column, from->columns, &row) &&
                 !add_row(to, &row))
                 return false;
         }

@@ -133,7 +133,8 @@ struct state {
     VEC(struct event) events;
     VEC(struct of_strand) strands; // that have events
     uint16_t *by_strand;           // which of them it is, + 1; 0: it has none
-    uint64_t looked; // times that a clock was asked for an event, or for a strand
+    uint32_t with_records;         // the first ones, and maybe others
+    uint64_t looked;               // times that a clock was asked for an event, or for a strand
 };
 
 // `at`: of its first event.
@@ -166,11 +167,11 @@ static uint64_t of_event(struct state *s, uint16_t strand, uint32_t at, uint64_t
 }
 
 // What a clock knows adds its number, which is another one for each clock.
-static void look(struct state *s, const uint32_t *clock, uint64_t number)
+static void look(struct state *s, uint32_t count, const uint32_t *clock, uint64_t number)
 {
     const uint64_t mixed = tir_sync_mix(number, 1);
-    s->looked += s->strands.len;
-    vec_foreach(struct of_strand, all, &s->strands) {
+    s->looked += count;
+    for (struct of_strand *all = s->strands.at; all < s->strands.at + count; all++) {
         const uint32_t known = clock[all->strand];
         if (known >= all->high) {
             all->known += mixed;
@@ -184,10 +185,11 @@ static void look(struct state *s, const uint32_t *clock, uint64_t number)
     }
 }
 
+// Fences matter to accesses that are recorded alone: events of other strands are not asked for.
 static void look_in_clock(struct state *s, const struct sync_clock *c, uint64_t number)
 {
-    look(s, c->known, 2 * number);
-    look(s, c->fenced[SYNC_OF_SHARED], 2 * number + 1);
+    look(s, s->strands.len, c->known, 2 * number);
+    look(s, s->with_records, c->fenced[SYNC_OF_SHARED], 2 * number + 1);
 }
 
 static void look_in_agent(struct state *s, const struct sync_agent *a, uint64_t number)
@@ -202,7 +204,7 @@ static void look_in_agent(struct state *s, const struct sync_agent *a, uint64_t 
         if (a->warps > 1)
             look_in_clock(s, &thread->peers, number + 1);
         if (thread->after)
-            look(s, thread->after, 2 * (number + 2));
+            look(s, s->with_records, thread->after, 2 * (number + 2));
     }
 }
 
@@ -215,7 +217,7 @@ static void look_in_share(struct state *s, const struct sync_share *share, uint6
         for (uint32_t i = 0; i < count; i++) {
             if (share->known[i] >= e->at)
                 e->known += tir_sync_mix(number + i, 2);
-            if (share->fenced[SYNC_OF_SHARED][i] >= e->at)
+            if (of <= s->with_records && share->fenced[SYNC_OF_SHARED][i] >= e->at)
                 e->known += tir_sync_mix(number + i, 3);
         }
         s->looked += count;
@@ -313,6 +315,7 @@ static uint64_t of_all(struct state *s)
 {
     const struct sync_run *r = s->r;
     uint64_t h = of_records(s);
+    s->with_records = TIR_MIN(s->with_records, s->strands.len);
     for (uint32_t i = 0; i < r->agent_count; i++)
         h = of_agent(r, &r->agents[i], tir_sync_mix(h, i));
     return of_requests(s, of_barriers(s, h));
@@ -321,7 +324,9 @@ static uint64_t of_all(struct state *s)
 static uint64_t of_state(const struct sync_run *r)
 {
     struct tir_arena_mark mark = tir_arena_mark(r->arena);
-    struct state s = {.r = r, .by_strand = arena_array(r->arena, uint16_t, r->p->strands)};
+    struct state s = {.r = r,
+                      .by_strand = arena_array(r->arena, uint16_t, r->p->strands),
+                      .with_records = UINT32_MAX};
     tir_map_init(&s.index, r->arena);
     of_all(&s);
     look_around(&s);
