@@ -80,9 +80,13 @@ static bool first_rows(const struct sync_problem *q, const struct lattice *l,
                        const struct sync_range *b, struct rows *rows)
 {
     bool fine = true;
-    for (uint32_t i = 0; i < q->relation_count && fine; i++)
-        if (!q->relations[i].equal)
-            fine = add_form(q, l, &q->relations[i].form, rows);
+    int64_t low, high;
+    for (uint32_t i = 0; i < q->relation_count && fine; i++) {
+        if (q->relations[i].equal)
+            continue;
+        tir_sync_bounds_within(q, b, &q->relations[i].form, &low, &high);
+        fine = low >= 0 || add_form(q, l, &q->relations[i].form, rows); // else bounds say it
+    }
     for (uint32_t i = 0; i < q->count && fine; i++) {
         if (b->low[i] > -SYNC_INFINITY)
             fine = add_bound(l, i, 1, b->low[i], rows);
