@@ -15,13 +15,13 @@ import subprocess
 import sys
 
 MOST = [  # file, target and metas, and for one variant steps, questions, numbers, looks
-    ("attention/attention.tir", "sm_90a", (), 80000, 500, 2000, 50000),
-    ("attention/attention.tir", "sm_100a", (), 330000, 200, 2000, 150000),  # `words`: two warpgroups gather
-    ("03_gemm/gemm.tir", "sm_90a", (), 15000, 20, 100, 50000),
-    ("03_gemm/matmul.tir", "sm_90a", (), 500000, 20, 400, 50000000),
-    ("03_gemm/matmul.tir", "sm_90a", ("CM=2", "CN=4", "BM=128"), 1200000, 20, 400, 150000000),
-    ("12_dequantized/dequantized.tir", "sm_90a", (), 250000, 300, 2000, 6000000),
-    ("15_split_k/split_k.tir", "sm_90a", (), 40000, 400, 5000, 300000),
+    ("attention/attention.tir", "sm_90a", (), 40000, 100, 500, 20000),
+    ("attention/attention.tir", "sm_100a", (), 330000, 100, 600, 120000),  # `words`: two warpgroups gather
+    ("03_gemm/gemm.tir", "sm_90a", (), 12000, 10, 50, 15000),
+    ("03_gemm/matmul.tir", "sm_90a", (), 500000, 20, 400, 20000000),
+    ("03_gemm/matmul.tir", "sm_90a", ("CM=2", "CN=4", "BM=128"), 1000000, 20, 400, 10000000),
+    ("12_dequantized/dequantized.tir", "sm_90a", (), 250000, 100, 1000, 3000000),
+    ("15_split_k/split_k.tir", "sm_90a", (), 40000, 400, 500, 120000),
 ]
 SAID = re.compile(r"sync: (\d+) steps, (\d+) questions for settings, (\d+) numbers tried, "
                   r"(\d+) looks at clocks$", re.MULTILINE)
