@@ -674,15 +674,6 @@ static void emit_pack(struct emit *e, const struct tir_inst *inst)
                  tir_emit_pack(e, parts, count, tir_emit_type(e, inst->results[0]->type)));
 }
 
-// Two sums of f16 that a wait gives, in a register as they are. ptxas computes with both halves at
-// once, and for that copies the register as soon as it is written, which is in front of the wait
-// (13.0: it serialises the products, C7514, or waits at once, C7517). It moves no permutation.
-static V fix_in_place(struct emit *e, V sums)
-{
-    return tir_llvm_asm(e->ll, e->ll->i32, STR("prmt.b32 $0, $1, 0, 0x3210;"), STR("=r,r"), 0,
-                        &sums, 1);
-}
-
 static void emit_unpack(struct emit *e, const struct tir_inst *inst)
 {
     V parts[32];
@@ -691,7 +682,7 @@ static void emit_unpack(struct emit *e, const struct tir_inst *inst)
     const struct tir_inst *def = inst->operands[0]->def;
     V x = tir_emit_value(e, inst->operands[0]);
     if (def && def->op == TIR_OP_AWAIT && inst->results[0]->type->elem == TIR_F16)
-        x = fix_in_place(e, x);
+        x = tir_emit_in_place(e, x);
     tir_emit_unpack(e, x, tir_emit_type(e, inst->results[0]->type), count, parts);
     for (uint32_t i = 0; i < count; i++)
         tir_emit_set(e, inst->results[i], parts[i]);

@@ -19,6 +19,7 @@
 
 #include "base/bitset.h"
 #include "ir/effect.h"
+#include "ir/follow.h"
 #include "ir/walk.h"
 #include "machine/product.h"
 #include "target/nvptx/emit.h"
@@ -236,6 +237,35 @@ static struct sums sums_of(const struct tir_value *v)
         sums.to = p.kept ? p.registers[p.a_count + sums.to->index] : NULL;
     }
     return sums;
+}
+
+V tir_emit_in_place(struct emit *e, V sums)
+{
+    const LLVMTypeRef type = LLVMTypeOf(sums);
+    V v = LLVMBuildBitCast(e->b, sums, e->ll->i32, "");
+    v = tir_llvm_asm(e->ll, e->ll->i32, STR("prmt.b32 $0, $1, 0, 0x3210;"), STR("=r,r"), 0, &v, 1);
+    return LLVMBuildBitCast(e->b, v, type, "");
+}
+
+// NO: one instruction makes the sum v, which a wait gives.
+static enum tir_answer ask_other(void *user, struct tir_value *v)
+{
+    (void)user;
+    if (!v->def || v->def->op != TIR_OP_AWAIT)
+        return v->def && v->def->op == TIR_OP_WHERE ? TIR_IF_OPERANDS : TIR_YES;
+    const struct tir_inst *product = v->def->operands[v->index]->def;
+    const bool single = product && product == sums_of(v).begin && product_of(product).steps == 1;
+    return single ? TIR_NO : TIR_YES;
+}
+
+bool tir_emit_has_single_sum(const struct emit *e, struct tir_value *v)
+{
+    const enum tir_answer answer = ask_other(NULL, v);
+    if (answer != TIR_IF_OPERANDS)
+        return answer == TIR_NO;
+    struct tir_follow other;
+    tir_follow_init(&other, e->arena, ask_other, NULL);
+    return !tir_follows(&other, v);
 }
 
 // The loop that carries v, or NULL; *place: as which of its values.
