@@ -206,7 +206,7 @@ static bool align_loaded(struct tir_func *f, const struct tir_value *v)
 // The same where the elements are put together in a buffer that the operand is read from.
 static bool align_operand(struct tir_func *f, const struct tir_value *v)
 {
-    while (v && v->def && v->def->op == TIR_OP_PERMUTE)
+    while (v && v->def && (v->def->op == TIR_OP_PERMUTE || v->def->op == TIR_OP_RESHAPE))
         v = v->def->operands[0];
     bool any = v && align_loaded(f, v);
     const struct tir_inst *load = v && !any ? v->def : NULL;

@@ -324,6 +324,20 @@ void tir_interp_transpose(struct interp *in, const struct tir_inst *inst)
     set_buffer(in, tir_result(inst), &v);
 }
 
+// The strides of a row-major buffer in another shape. The whole of it has no gaps.
+void tir_interp_reshape_buffer(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_type *t = tir_result(inst)->type;
+    struct buffer v = *tir_interp_buffer(in, inst, inst->operands[0]);
+    int64_t stride = v.rank ? v.stride[v.rank - 1] : 1;
+    v.rank = t->rank;
+    for (uint32_t d = t->rank; d-- > 0; stride *= t->shape[d]) {
+        v.shape[d] = t->shape[d];
+        v.stride[d] = stride;
+    }
+    set_buffer(in, tir_result(inst), &v);
+}
+
 void tir_interp_view(struct interp *in, const struct tir_inst *inst)
 {
     const struct buffer *b = tir_interp_buffer(in, inst, tir_ref_base(inst));

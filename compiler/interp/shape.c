@@ -82,6 +82,10 @@ void tir_interp_broadcast(struct interp *in, const struct tir_inst *inst)
 void tir_interp_reshape(struct interp *in, const struct tir_inst *inst)
 {
     const struct tir_value *x = inst->operands[0], *result = tir_result(inst);
+    if (tir_type_is_buffer(x->type)) {
+        tir_interp_reshape_buffer(in, inst);
+        return;
+    }
     const union tir_number *from = tir_interp_read(in, x);
     union tir_number *to = tir_interp_write(in, result);
     if (!x->type->rank && result->type->rank)

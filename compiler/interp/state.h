@@ -166,5 +166,6 @@ void tir_interp_load_all(struct interp *in, const struct buffer *b, union tir_nu
 void tir_interp_scribble(struct interp *in, const struct tir_inst *inst, const struct tir_value *v);
 // permute of a buffer.
 void tir_interp_transpose(struct interp *in, const struct tir_inst *inst);
+void tir_interp_reshape_buffer(struct interp *in, const struct tir_inst *inst);
 
 #endif

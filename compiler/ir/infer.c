@@ -276,8 +276,9 @@ static bool operand_fits(struct tir_query *q, const struct tir_operand_info *inf
 {
     enum tir_op op = q->inst->op;
     bool may_be_buffer = op == TIR_OP_DOT || op == TIR_OP_COPY_ASYNC || op == TIR_OP_PERMUTE ||
-                         op == TIR_OP_GEMM_ASYNC || op == TIR_OP_GEMM_TMEM ||
-                         op == TIR_OP_TMEM_COPY || op == TIR_OP_STORE_ASYNC;
+                         op == TIR_OP_RESHAPE || op == TIR_OP_GEMM_ASYNC ||
+                         op == TIR_OP_GEMM_TMEM || op == TIR_OP_TMEM_COPY ||
+                         op == TIR_OP_STORE_ASYNC;
     bool is_mbar = info->role == TIR_ROLE_BARRIER;
     if (v && info->role == TIR_ROLE_SCRATCH)
         return v->type->space == TIR_SPACE_SHARED ||

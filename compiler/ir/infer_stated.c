@@ -58,24 +58,29 @@ static bool fits_scratch(struct tir_query *q, const struct tir_type *tile)
     return fits && smaller <= 1;
 }
 
+// A buffer is allocated, or a part that has all of the dimensions that it has at all: a slot.
+static bool is_whole(const struct tir_value *buffer)
+{
+    const struct tir_inst *def = buffer->def;
+    if (!def || def->op != TIR_OP_VIEW)
+        return def && (tir_is_allocated(def) || def->op == TIR_OP_RING);
+    const struct tir_attr *box = tir_attr_find(def, TIR_ATTR_box);
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] && box->list[d] != tir_ref_base(def)->type->shape[d])
+            return false;
+    return is_whole(tir_ref_base(def));
+}
+
 static const struct tir_type *stated_reshape(struct tir_query *q)
 {
     const struct tir_type *x = tir_infer_operand(q, 0), *t = q->stated;
-    uint32_t i = 0, j = 0;
-    for (;;) {
-        while (i < x->rank && x->shape[i] == 1)
-            i++;
-        while (j < t->rank && t->shape[j] == 1)
-            j++;
-        if (i == x->rank || j == t->rank || x->shape[i] != t->shape[j])
-            break;
-        i++;
-        j++;
-    }
-    if (i < x->rank || j < t->rank || x->elem != t->elem || x->space != TIR_SPACE_VALUE ||
-        t->space != TIR_SPACE_VALUE)
-        return tir_infer_refuse(q, "%s is not %s but for dimensions of size 1",
-                                tir_infer_text(q, x), tir_infer_text(q, t));
+    const bool is_buffer = x->space == TIR_SPACE_SHARED;
+    if (x->elem != t->elem || x->space != t->space || x->elem == TIR_MBARRIER ||
+        (x->space != TIR_SPACE_VALUE && !is_buffer) || tir_type_count(x) != tir_type_count(t))
+        return tir_infer_refuse(q, "%s does not have the elements of %s", tir_infer_text(q, x),
+                                tir_infer_text(q, t));
+    if (is_buffer && !is_whole(q->inst->operands[0]))
+        return tir_infer_refuse(q, "%s is a part of a buffer", tir_infer_text(q, x));
     return t;
 }
 

@@ -386,12 +386,11 @@ static inline bool tir_carries(const struct tir_inst *inst) // values: a loop, o
 {
     return tir_ops[inst->op].rule == TIR_RULE_CARRIED;
 }
-// The buffer or tile that a view or permute is of; NULL: another operation.
+// The buffer or tile that a view, permute or reshape is of; NULL: another operation.
 static inline struct tir_value *tir_viewed(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_VIEW      ? tir_ref_base(inst)
-           : inst->op == TIR_OP_PERMUTE ? inst->operands[0]
-                                        : NULL;
+    const bool same = inst->op == TIR_OP_PERMUTE || inst->op == TIR_OP_RESHAPE;
+    return inst->op == TIR_OP_VIEW ? tir_ref_base(inst) : same ? inst->operands[0] : NULL;
 }
 // The bytes before an alias in what it is an alias of; 0 for other buffers.
 int64_t tir_alias_offset(const struct tir_value *buffer);
@@ -402,7 +401,8 @@ static inline bool tir_is_allocated(const struct tir_inst *inst)
 {
     return inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_ALIAS;
 }
-// What a buffer is a part of, through views, permutes and aliases: an alloc, a ring or an argument.
+// What a buffer is a part of, through views, permutes, reshapes and aliases: an alloc, a ring or an
+// argument.
 struct tir_value *tir_buffer_root(struct tir_value *buffer);
 // Does each element of its result depend only on the same elements of its operands?
 bool tir_is_elementwise(const struct tir_inst *inst);

@@ -310,11 +310,20 @@ const struct tir_layout *tir_layout_permute(struct tir_types *types, const struc
     return tir_layout_get(types, &out);
 }
 
-const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struct tir_layout *l,
-                                            uint32_t rank, const int64_t *shape)
+const struct tir_layout *tir_layout_before(struct tir_types *types, const struct tir_layout *of,
+                                           uint32_t d, const struct tir_layout *l)
 {
-    return tir_layout_from_iters(types, rank, shape, l->iters, l->iter_count, l->replicas,
-                                 l->replica_count, l->swizzle);
+    struct tir_layout out = {.rank = l->rank + 1, .shape = {of->shape[d]}, .swizzle = l->swizzle};
+    for (uint32_t i = of->first[d]; i < of->first[d + 1]; i++)
+        out.iters[out.iter_count++] = of->iters[i];
+    for (uint32_t k = 0; k < l->rank; k++) {
+        out.shape[1 + k] = l->shape[k];
+        out.first[1 + k] = out.iter_count;
+        for (uint32_t i = l->first[k]; i < l->first[k + 1]; i++)
+            out.iters[out.iter_count++] = l->iters[i];
+    }
+    out.first[out.rank] = out.iter_count;
+    return tir_layout_get(types, &out);
 }
 
 const struct tir_layout *tir_layout_of_index(struct tir_types *types, uint32_t rank,

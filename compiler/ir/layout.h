@@ -85,14 +85,17 @@ int64_t tir_buffer_bytes(const struct tir_type *t);
 uint64_t tir_layout_byte(const struct tir_layout *l, uint64_t element, uint32_t elem_bits);
 
 // Layout of the same data after: keeping axis as size 1 (its lanes and warps become replicas, its
-// registers vanish); permuting dimensions; adding or dropping size-1 dimensions (reshape).
+// registers vanish); permuting dimensions; counting the elements, row by row, in another shape.
 const struct tir_layout *tir_layout_slice(struct tir_types *types, const struct tir_layout *l,
                                           uint32_t axis);
 const struct tir_layout *tir_layout_permute(struct tir_types *types, const struct tir_layout *l,
                                             const int64_t *order);
 const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struct tir_layout *l,
                                             uint32_t rank,
-                                            const int64_t *shape); // NULL: impossible
+                                            const int64_t *shape); // NULL: a digit would be cut
+// With dimension d of `of`, which is of memory as l is, in front of those of l.
+const struct tir_layout *tir_layout_before(struct tir_types *types, const struct tir_layout *of,
+                                           uint32_t d, const struct tir_layout *l);
 // Of a part of the tile that begins at a multiple of `shape`: each thread keeps what it has of it.
 // NULL: some threads have nothing of such a part.
 const struct tir_layout *tir_layout_part(struct tir_types *types, const struct tir_layout *l,

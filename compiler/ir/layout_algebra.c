@@ -8,6 +8,7 @@
 //               S[(8, 8) : (1, 8)]                       picks 2 and 4, then 8: rows are columns
 //               S[(4, 2, 8) : (1@laneid, 1, 4@laneid)]
 //
+// reshape   The composition with rows of another shape.
 // product   A layout of tiles that are each laid out as a second layout says. What the first has
 //           along an axis counts in what the second has there.
 // recast    A layout of memory as one of bytes, composed with one of elements of another size.
@@ -63,6 +64,24 @@ const struct tir_layout *tir_layout_compose(struct tir_types *types, const struc
     }
     out.first[by->rank] = out.iter_count;
     return tir_layout_get(types, &out);
+}
+
+const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struct tir_layout *l,
+                                            uint32_t rank, const int64_t *shape)
+{
+    int64_t all = 1, there = 1;
+    for (uint32_t d = 0; d < l->rank; d++)
+        all *= l->shape[d];
+    for (uint32_t d = 0; d < rank; d++)
+        there *= shape[d];
+    const struct tir_layout *rows =
+        all == there ? tir_layout_memory(types, rank, shape, 8, 0) : NULL;
+    if (!rows)
+        return NULL;
+    // Digits of neighbours that count on are one, which may be cut elsewhere.
+    l = tir_layout_from_iters(types, 1, &all, l->iters, l->iter_count, l->replicas,
+                              l->replica_count, l->swizzle);
+    return tir_layout_compose(types, l, rows);
 }
 
 const struct tir_layout *tir_layout_divide(struct tir_types *types, const struct tir_layout *l,

@@ -95,6 +95,33 @@ bool tir_type_same_shape(const struct tir_type *a, const struct tir_type *b)
     return true;
 }
 
+void tir_shape_group(const struct tir_type *a, uint32_t *i, const struct tir_type *b, uint32_t *j)
+{
+    int64_t x = 1, y = 1;
+    do {
+        const bool takes_a = *i < a->rank && (x <= y || *j == b->rank);
+        if (takes_a)
+            x *= a->shape[(*i)++];
+        else
+            y *= b->shape[(*j)++];
+    } while (x != y);
+}
+
+bool tir_type_differs_in_ones(const struct tir_type *a, const struct tir_type *b)
+{
+    uint32_t i = 0, j = 0;
+    for (;;) {
+        while (i < a->rank && a->shape[i] == 1)
+            i++;
+        while (j < b->rank && b->shape[j] == 1)
+            j++;
+        if (i == a->rank || j == b->rank)
+            return i == a->rank && j == b->rank;
+        if (a->shape[i++] != b->shape[j++])
+            return false;
+    }
+}
+
 int64_t tir_type_count(const struct tir_type *t)
 {
     int64_t count = 1;

@@ -115,6 +115,11 @@ static inline bool tir_elem_is_int(enum tir_elem e) // signed or unsigned; not b
     return tir_elems[e].kind == TIR_KIND_SIGNED || tir_elems[e].kind == TIR_KIND_UNSIGNED;
 }
 bool tir_type_same_shape(const struct tir_type *a, const struct tir_type *b);
+// Of two shapes with as many elements: the next dimensions of each, from *i and *j on, that have as
+// many together. All of size 1 is one such group, too. Moves i and j to their ends.
+void tir_shape_group(const struct tir_type *a, uint32_t *i, const struct tir_type *b, uint32_t *j);
+// Have the two the same dimensions but for those of size 1?
+bool tir_type_differs_in_ones(const struct tir_type *a, const struct tir_type *b);
 int64_t tir_type_count(const struct tir_type *t); // elements; 1 for a scalar
 int64_t tir_type_bytes(const struct tir_type *t); // bytes when stored densely
 

@@ -293,6 +293,40 @@ static void a_recast_keeps_the_bytes(void **state)
     tir_context_finish(&u.cx);
 }
 
+// Element k, row by row, is where it was.
+static void a_reshape_keeps_the_elements(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    static const int64_t rows[] = {64, 128}, box[] = {4, 16, 128}, line[] = {8192};
+    const struct tir_layout *from = tir_layout_memory(u.cx.types, 2, rows, 16, 128);
+    const struct tir_layout *to = tir_layout_reshape(u.cx.types, from, 3, box);
+    assert_non_null(to);
+    assert_int_equal(to->swizzle, 128);
+    assert_ptr_equal(tir_layout_reshape(u.cx.types, to, 2, rows), from);
+    for (int64_t k = 0; k < 8192; k++) {
+        const int64_t a[TIR_MAX_RANK] = {k / 128, k % 128};
+        const int64_t b[TIR_MAX_RANK] = {k / 2048, k / 128 % 16, k % 128};
+        assert_int_equal(tir_layout_find(from, a).at[TIR_AXIS_REG],
+                         tir_layout_find(to, b).at[TIR_AXIS_REG]);
+    }
+    assert_null(tir_layout_reshape(u.cx.types, from, 2, box)); // fewer elements
+    // Lanes and warps are digits, too, and replicas stay. 3 lanes are not cut in 2.
+    static const struct tir_iter threads[] = {
+        {2, 1, TIR_AXIS_WARP}, {32, 1, TIR_AXIS_LANE}, {128, 1, TIR_AXIS_REG}};
+    static const struct tir_iter twice[] = {{2, 2, TIR_AXIS_WARP}};
+    from = tir_layout_from_iters(u.cx.types, 2, rows, threads, 3, twice, 1, 0);
+    to = tir_layout_reshape(u.cx.types, from, 1, line);
+    assert_int_equal(to->replica_count, 1);
+    assert_ptr_equal(tir_layout_reshape(u.cx.types, to, 2, rows), from);
+    static const int64_t odd[] = {3, 4}, even[] = {2, 6};
+    static const struct tir_iter three[] = {{3, 1, TIR_AXIS_LANE}, {4, 1, TIR_AXIS_REG}};
+    from = tir_layout_from_iters(u.cx.types, 2, odd, three, 2, NULL, 0, 0);
+    assert_null(tir_layout_reshape(u.cx.types, from, 2, even));
+    tir_context_finish(&u.cx);
+}
+
 // Bits of a tile of 2^bits elements in any order: in `axes` of them threads may have some.
 static const struct tir_layout *random_bits(struct tir_types *types, uint64_t *seed, uint32_t rank,
                                             const int64_t *shape, enum tir_axis axes)
@@ -431,6 +465,7 @@ int main(void)
         cmocka_unit_test(wide_rows_are_split_in_swizzle_atoms),
         cmocka_unit_test(owners_are_compared_without_registers),
         cmocka_unit_test(a_recast_keeps_the_bytes),
+        cmocka_unit_test(a_reshape_keeps_the_elements),
         cmocka_unit_test(a_composition_names_elements),
         cmocka_unit_test(a_product_is_a_tile_of_tiles),
     };

@@ -2,7 +2,8 @@
 // Built-ins that rearrange the elements of values: take, flip, concat, interleave, split, reshape.
 //
 // Elements that change places change threads, so they go through a shared buffer of the compiler's
-// own: stored as they are, and loaded through the indices that are wanted.
+// own: stored as they are, and loaded through the indices that are wanted. A reshape whose sizes
+// are not padded is an operation, of which the layout pass knows whether they have to.
 //
 //     flip(x, axis = 0)    of x: f32[64, 32]
 // is
@@ -316,19 +317,23 @@ static struct tir_value *number_elements(struct lower *l, const struct tir_type 
     return flat;
 }
 
-static bool only_ones_differ(const struct tir_type *a, const struct tir_type *b)
+// Does each group of dimensions that has as many elements in both begin with the only one that may
+// be no power of two? Then they are padded alike, and digits of layouts are those of both.
+static bool shares_digits(const struct tir_type *a, const struct tir_type *b)
 {
-    uint32_t i = 0, j = 0;
-    for (;;) {
-        while (i < a->rank && a->shape[i] == 1)
-            i++;
-        while (j < b->rank && b->shape[j] == 1)
-            j++;
-        if (i == a->rank || j == b->rank)
-            return i == a->rank && j == b->rank;
-        if (a->shape[i++] != b->shape[j++])
-            return false;
+    for (uint32_t i = 0, j = 0; i < a->rank || j < b->rank;) {
+        uint32_t first[] = {i, j};
+        tir_shape_group(a, &i, b, &j);
+        if (i - first[0] == 1 && j - first[1] == 1)
+            continue;
+        for (uint32_t d = first[0] + 1; d < i; d++)
+            if (!tir_is_pow2((uint64_t)a->shape[d]))
+                return false;
+        for (uint32_t d = first[1] + 1; d < j; d++)
+            if (!tir_is_pow2((uint64_t)b->shape[d]))
+                return false;
     }
+    return true;
 }
 
 bool builtin_reshape(struct lower *l, struct call *c, int which, val_list *out)
@@ -351,7 +356,8 @@ bool builtin_reshape(struct lower *l, struct call *c, int which, val_list *out)
                     lower_type_name(l, type), (long long)tir_type_count(type));
         return false;
     }
-    if (x->kind == TIR_VALUE_CONST || only_ones_differ(x->type, type))
+    if (x->kind == TIR_VALUE_CONST || tir_type_differs_in_ones(x->type, type) ||
+        shares_digits(x->type, type))
         return give(l, out, build_reshape(l, x, rank, shape));
     struct slice s = whole_of(l, lower_staged(l, x));
     struct tir_value *flat = number_elements(l, type);

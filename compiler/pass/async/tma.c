@@ -27,6 +27,23 @@ bool tir_reads_zero_outside(const struct tir_inst *load)
     return tir_elem_is_float(pad->type->elem) ? pad->constant.f == 0 : pad->constant.i == 0;
 }
 
+// The layout of such a buffer whose last `dims` dimensions are rows one after the other, as if all
+// but the last were one; NULL: there is none.
+static const struct tir_layout *in_rows(struct tir_types *types, const struct tir_type *t,
+                                        uint32_t dims)
+{
+    int64_t shape[TIR_MAX_RANK], rows = 1;
+    const uint32_t before = t->rank - dims;
+    memcpy(shape, t->shape, sizeof shape);
+    for (uint32_t d = before; d + 1 < t->rank; d++)
+        rows *= t->shape[d];
+    shape[before] = rows;
+    shape[before + 1] = t->shape[t->rank - 1];
+    const struct tir_layout *l =
+        tir_layout_memory(types, before + 2, shape, tir_elems[t->elem].bits, t->layout->swizzle);
+    return l ? tir_layout_reshape(types, l, t->rank, t->shape) : NULL;
+}
+
 const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct tir_value *buffer)
 {
     const struct tir_inst *view =
@@ -35,9 +52,10 @@ const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct 
     const struct tir_attr *box = view ? tir_attr_find(view, TIR_ATTR_box) : NULL;
     if (!t->layout || t->rank < 2 || (box && box->list[t->rank - 1] != t->shape[t->rank - 1]))
         return NULL;
-    const struct tir_layout *plain =
-        tir_layout_memory(types, t->rank, t->shape, tir_elems[t->elem].bits, t->layout->swizzle);
-    return plain == t->layout ? plain : NULL;
+    for (uint32_t dims = 2; dims <= t->rank; dims++)
+        if (in_rows(types, t, dims) == t->layout)
+            return t->layout;
+    return NULL;
 }
 
 int64_t tir_tma_divisor(int64_t n, int64_t most)

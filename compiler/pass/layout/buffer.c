@@ -80,6 +80,12 @@ void tir_solver_give_buffers_layouts(struct solver *s)
             if (inst->op == TIR_OP_REMOTE)
                 inst->results[r]->type =
                     tir_type_with_layout(s->types, t, inst->operands[0]->type->layout);
+            if (inst->op == TIR_OP_RESHAPE && tir_type_is_buffer(t) &&
+                inst->operands[0]->type->layout)
+                inst->results[r]->type = tir_type_with_layout(
+                    s->types, t,
+                    tir_layout_reshape(s->types, inst->operands[0]->type->layout, t->rank,
+                                       t->shape));
             if (inst->op == TIR_OP_PERMUTE && tir_type_is_buffer(t) &&
                 inst->operands[0]->type->layout)
                 inst->results[r]->type = tir_type_with_layout(

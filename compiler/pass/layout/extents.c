@@ -113,17 +113,28 @@ static void tie_results(struct tir_extents *e, const struct tir_inst *inst, uint
         tie_all(e->of[inst->results[i]->id], dims, inst->results[i]->type->rank);
 }
 
-// The dimensions but those of size 1 are the same.
+// A dimension that is one of both is the same, whatever dimensions of size 1 are beside it. Where
+// several have the elements of several they stay.
 static void tie_reshape(struct tir_extents *e, const struct tir_inst *inst)
 {
     const struct tir_type *a = inst->operands[0]->type, *b = inst->results[0]->type;
-    for (uint32_t i = 0, k = 0; i < a->rank && k < b->rank;) {
-        if (a->shape[i] == 1)
-            i++;
-        else if (b->shape[k] == 1)
-            k++;
-        else
-            tie(&tir_extents_at(e, inst, 0)[i++], &e->of[inst->results[0]->id][k++]);
+    struct tir_tile_dim *of[] = {tir_extents_at(e, inst, 0), e->of[inst->results[0]->id]};
+    for (uint32_t i = 0, j = 0; i < a->rank || j < b->rank;) {
+        struct tir_tile_dim *wide[2] = {NULL};
+        uint32_t k = i, m = j, wides = 0;
+        tir_shape_group(a, &i, b, &j);
+        for (uint32_t d = k; d < i; d++)
+            if (a->shape[d] > 1 && ++wides)
+                wide[0] = &of[0][d];
+        for (uint32_t d = m; d < j; d++)
+            if (b->shape[d] > 1 && ++wides)
+                wide[1] = &of[1][d];
+        if (wides == 2)
+            tie(wide[0], wide[1]);
+        for (; wides > 2 && k < i; k++)
+            tir_tile_dim_keep(&of[0][k], inst);
+        for (; wides > 2 && m < j; m++)
+            tir_tile_dim_keep(&of[1][m], inst);
     }
 }
 

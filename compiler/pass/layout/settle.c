@@ -15,8 +15,11 @@ static bool is_cheap(const struct tir_value *v, uint32_t depth)
     switch (v->def->op) {
     case TIR_OP_IOTA:
         return true;
+    case TIR_OP_RESHAPE: // other digits than those of its operand may be cut
+        if (!tir_type_differs_in_ones(v->type, v->def->operands[0]->type))
+            return false;
+        return is_cheap(v->def->operands[0], depth - 1);
     case TIR_OP_BROADCAST:
-    case TIR_OP_RESHAPE:
         return is_cheap(v->def->operands[0], depth - 1);
     default:
         if (!tir_is_elementwise(v->def))
@@ -26,6 +29,14 @@ static bool is_cheap(const struct tir_value *v, uint32_t depth)
                 return false;
         return true;
     }
+}
+
+// The layout of `of`, the operand or the result of a reshape, with the same elements in the same
+// threads as the other one in layout l. NULL: a digit would be cut.
+static const struct tir_layout *reshaped(struct solver *s, const struct tir_type *of,
+                                         const struct tir_layout *l)
+{
+    return tir_layout_reshape(s->types, l, of->rank, of->shape);
 }
 
 static const struct tir_layout *operand_layout(struct solver *s, const struct tir_inst *inst,
@@ -128,7 +139,7 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
     case TIR_OP_RESHAPE:
         if (!result) // a scalar
             return v->type->layout;
-        return tir_layout_reshape(s->types, result, v->type->rank, v->type->shape);
+        return reshaped(s, v->type, result) ? reshaped(s, v->type, result) : v->type->layout;
     case TIR_OP_EXTRACT:
         if (!tir_solver_part(s, inst, v->type->layout) && in_pieces(s, inst, v->type))
             return in_pieces(s, inst, v->type);
@@ -255,6 +266,10 @@ static const struct tir_layout *given_layout(struct solver *s, const struct tir_
     case TIR_OP_REDUCE:
         return own ? tir_layout_slice(s->types, own, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0))
                    : NULL;
+    case TIR_OP_RESHAPE: // its users', unless that cuts a digit
+        if (!own || !r->type->layout || reshaped(s, x->type, r->type->layout))
+            return NULL;
+        return reshaped(s, r->type, own);
     case TIR_OP_SCAN: // as the first result
         return r->type->layout;
     case TIR_OP_EXTRACT:
@@ -290,21 +305,37 @@ static void settle_results(struct solver *s, struct tir_inst *inst)
         settle_result(s, inst, inst->results[i], own);
 }
 
-// Parts that no layout gives every thread something of go through shared memory.
-static void stage_extracts(struct solver *s)
+// Does no layout do for what the operation makes of its operand?
+static bool goes_through_memory(struct solver *s, const struct tir_inst *inst)
+{
+    const struct tir_value *x = inst->operand_count ? inst->operands[0] : NULL;
+    if (!tir_solver_needs_layout(x))
+        return false;
+    const struct tir_type *r = inst->result_count ? inst->results[0]->type : NULL;
+    if (inst->op == TIR_OP_EXTRACT)
+        return !given_layout(s, inst);
+    return inst->op == TIR_OP_RESHAPE && r->layout && !reshaped(s, x->type, r->layout) &&
+           !reshaped(s, r, x->type->layout);
+}
+
+// Parts that no layout gives every thread something of, and shapes that cut digits of layouts.
+static void stage_others(struct solver *s)
 {
     for (struct tir_inst *inst = tir_walk_next(s->f->body, NULL), *next; inst; inst = next) {
         next = tir_walk_next(s->f->body, inst);
-        const struct tir_value *x = inst->op == TIR_OP_EXTRACT ? inst->operands[0] : NULL;
-        if (x && tir_solver_needs_layout(x) && !given_layout(s, inst))
+        if (!goes_through_memory(s, inst))
+            continue;
+        if (inst->op == TIR_OP_EXTRACT)
             tir_stage_extract(s->f, inst);
+        else
+            tir_stage_reshape(s->f, inst);
     }
 }
 
 void tir_solver_settle(struct solver *s)
 {
     set_types(s);
-    stage_extracts(s);
+    stage_others(s);
     VEC(struct tir_inst *) all = {0};
     tir_foreach_inst(inst, s->f)
         vec_push(s->cx->scratch, &all, inst);

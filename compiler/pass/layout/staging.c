@@ -22,6 +22,7 @@
 #include "machine/budget.h"
 #include "pass/async/tma.h"
 #include "pass/layout/dot.h"
+#include "pass/layout/operand.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
@@ -86,8 +87,9 @@ struct tir_inst *tir_stage_copy(struct tir_func *f, struct tir_inst *copy,
 }
 
 // alloc and store of x, placed right after x is made (or before `user` when x has no instruction).
-static struct tir_value *to_shared(struct stage *s, struct tir_value *x, struct tir_inst *user,
-                                   bool swizzled)
+// as: the operand that x is brought for, whose rows lie one after the other.
+static struct tir_value *to_shared(struct stage *s, struct tir_value *x, const struct tir_value *as,
+                                   struct tir_inst *user, bool swizzled)
 {
     struct tir_func *f = s->f;
     struct tir_builder b = tir_builder_before(f, user);
@@ -99,10 +101,12 @@ static struct tir_value *to_shared(struct stage *s, struct tir_value *x, struct 
     const struct tir_type *t = x->type;
     struct tir_types *types = f->module->types;
     uint32_t bits = tir_elems[t->elem].bits;
-    uint32_t swizzle = swizzled ? tir_dot_swizzle(f, x) : 0;
+    uint32_t swizzle = swizzled ? tir_dot_swizzle(f, as) : 0;
     struct tir_type shared = *t;
     shared.space = TIR_SPACE_SHARED;
-    shared.layout = tir_layout_memory(types, t->rank, t->shape, bits, swizzle);
+    shared.layout = tir_layout_memory(types, as->type->rank, as->type->shape, bits, swizzle);
+    if (shared.layout && as != x)
+        shared.layout = tir_layout_reshape(types, shared.layout, t->rank, t->shape);
     const struct tir_type *type = tir_type_get(types, &shared);
     struct tir_value *buffer = tir_build1(&b, TIR_OP_ALLOC, type, NULL, 0);
     buffer->name = x->name;
@@ -139,18 +143,6 @@ static struct tir_value *staged_before(struct stage *s, const struct tir_value *
     return buffer || swizzled ? buffer : tir_map_get(&s->plain, tir_map_key(x));
 }
 
-// What v is a transpose of, in the orientation it was loaded in.
-static struct tir_value *unturned(struct tir_value *v, bool *turned)
-{
-    *turned = false;
-    while (v->def && v->def->op == TIR_OP_PERMUTE) {
-        const struct tir_attr *order = tir_attr_find(v->def, TIR_ATTR_permutation);
-        *turned ^= order->list[0] == 1;
-        v = v->def->operands[0];
-    }
-    return v;
-}
-
 // Can mma take the rows of what v is a transpose of as they are in memory? k_dim: v's dimension K.
 static bool is_straight(const struct tir_value *v, bool turned, uint32_t k_dim, bool mma)
 {
@@ -161,7 +153,7 @@ static bool is_straight(const struct tir_value *v, bool turned, uint32_t k_dim, 
 bool tir_stages_straight(const struct tir_target *target, const struct tir_inst *dot, uint32_t i)
 {
     bool turned;
-    unturned(dot->operands[i], &turned);
+    tir_unturned(dot->operands[i], &turned);
     return is_straight(dot->operands[i], turned, i == TIR_DOT_A ? 1 : 0,
                        tir_dot_on_warpgroups(dot) || tir_dot_plan(target, dot).mma);
 }
@@ -171,13 +163,17 @@ static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, st
                                        uint32_t k_dim, const struct tir_dot_plan *plan)
 {
     bool turned;
-    struct tir_value *x = unturned(v, &turned);
+    struct tir_value *x = tir_unturned(v, &turned);
     if (is_straight(v, turned, k_dim, plan->mma)) {
         struct tir_value *buffer = staged_before(s, x, plan->mma);
         if (!buffer) {
-            buffer = to_shared(s, x, dot, plan->mma);
+            buffer = to_shared(s, tir_brought(x), x, dot, plan->mma);
             if (x->def) // else the buffer is filled at this dot and serves it alone
                 tir_map_set(plan->mma ? &s->swizzled : &s->plain, tir_map_key(x), buffer);
+        }
+        if (!tir_type_same_shape(buffer->type, x->type)) {
+            struct tir_builder b = tir_builder_before(s->f, dot);
+            buffer = tir_reshaped_buffer(&b, buffer, x->type);
         }
         return turned ? permuted(s, dot, buffer, swapped) : buffer;
     }
@@ -187,7 +183,7 @@ static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, st
                        "%s transposes only 16-bit elements",
                        v->name ? v->name : "an operand of dot",
                        tir_dot_on_warpgroups(dot) ? "wgmma" : "ldmatrix");
-    struct tir_value *buffer = to_shared(s, k_last, dot, true);
+    struct tir_value *buffer = to_shared(s, k_last, k_last, dot, true);
     return k_dim == 1 ? buffer : permuted(s, dot, buffer, swapped);
 }
 
@@ -244,17 +240,35 @@ bool tir_may_stage_extract(const struct tir_inst *extract)
     return tir_type_count(whole) * tir_elems[whole->elem].bits / 8 <= TIR_BUDGET_PART_BYTES;
 }
 
+// x in rows in a buffer of its own.
+static struct tir_value *staged_rows(struct tir_builder *b, struct tir_value *x)
+{
+    struct tir_types *types = b->f->module->types;
+    struct tir_type t = *x->type;
+    t.space = TIR_SPACE_SHARED;
+    t.layout = tir_layout_memory(types, t.rank, t.shape, tir_elems[t.elem].bits, 0);
+    struct tir_value *buffer = tir_build1(b, TIR_OP_ALLOC, tir_type_get(types, &t), NULL, 0);
+    store_whole(b, x, buffer);
+    return buffer;
+}
+
+void tir_stage_reshape(struct tir_func *f, struct tir_inst *reshape)
+{
+    static const int64_t start[TIR_MAX_RANK] = {0};
+    struct tir_value *r = reshape->results[0];
+    struct tir_builder b = tir_builder_before(f, reshape);
+    struct tir_value *buffer = staged_rows(&b, reshape->operands[0]);
+    struct tir_value *y = load_part(&b, tir_reshaped_buffer(&b, buffer, r->type), r->type, start);
+    y->name = r->name;
+    tir_replace_uses(f, r, y);
+    tir_remove(reshape);
+}
+
 void tir_stage_extract(struct tir_func *f, struct tir_inst *extract)
 {
     struct tir_value *x = extract->operands[0], *part = extract->results[0];
     struct tir_builder b = tir_builder_before(f, extract);
-    struct tir_type whole = *x->type;
-    whole.space = TIR_SPACE_SHARED;
-    whole.layout =
-        tir_layout_memory(f->module->types, whole.rank, whole.shape, tir_elems[whole.elem].bits, 0);
-    struct tir_value *buffer =
-        tir_build1(&b, TIR_OP_ALLOC, tir_type_get(f->module->types, &whole), NULL, 0);
-    store_whole(&b, x, buffer);
+    struct tir_value *buffer = staged_rows(&b, x);
     struct tir_value *y =
         load_part(&b, buffer, part->type, tir_attr_find(extract, TIR_ATTR_start)->list);
     y->name = part->name;

@@ -21,6 +21,8 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx);
 bool tir_stages_straight(const struct tir_target *target, const struct tir_inst *dot, uint32_t i);
 // Is the whole tile small enough to go through shared memory for the sake of a part?
 bool tir_may_stage_extract(const struct tir_inst *extract);
+// Replaces reshape by a buffer with the tile, which is loaded in its other shape.
+void tir_stage_reshape(struct tir_func *f, struct tir_inst *reshape);
 // Replaces extract by a buffer with the whole tile, from which the part is loaded.
 void tir_stage_extract(struct tir_func *f, struct tir_inst *extract);
 

@@ -41,6 +41,7 @@
 #include "pass/async/pipeline.h"
 #include "pass/async/tma.h"
 #include "pass/layout/choice.h"
+#include "pass/layout/operand.h"
 #include "pass/layout/staging.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
@@ -147,6 +148,7 @@ static void find_operands(struct stream *s)
             fills_buffer(inst))
             bitset_insert(&s->are_copies, inst->operands[TIR_STORE_VALUE]->id);
         for (uint32_t i = TIR_DOT_A; inst->op == TIR_OP_DOT && i <= TIR_DOT_B; i++) {
+            bool turned;
             struct tir_value *v = inst->operands[i];
             const bool in_put =
                 s->on_warpgroups && !stays_in_registers(inst, i) && tir_follows(&can_put, v);
@@ -154,8 +156,7 @@ static void find_operands(struct stream *s)
             tir_follows(in_put ? &put : &follow, v);
             if (stays_in_registers(inst, i))
                 continue;
-            while (v->def && v->def->op == TIR_OP_PERMUTE)
-                v = v->def->operands[0];
+            v = tir_brought(tir_unturned(v, &turned));
             bool is_new = bitset_insert(&s->are_copies, v->id);
             int64_t *bytes = comes_by_copy(s, inst, i, v) ? &s->bytes : &s->operand_bytes;
             if (is_new && tir_type_is_tile(v->type))
@@ -423,11 +424,10 @@ static const char *refuse_puts(struct tir_func *f, const struct tir_pass_cx *cx,
             inst->op == TIR_OP_WAIT_GROUP)
             return "the program has asynchronous copies of its own";
         for (uint32_t i = TIR_DOT_A; tir_dot_on_warpgroups(inst) && i <= TIR_DOT_B; i++) {
-            struct tir_value *v = inst->operands[i];
+            bool turned;
+            struct tir_value *v = tir_brought(tir_unturned(inst->operands[i], &turned));
             struct tir_copied copied;
             const char *why;
-            while (v->def && v->def->op == TIR_OP_PERMUTE)
-                v = v->def->operands[0];
             if (tir_copied_of(v, &copied) &&
                 (copied.where || tir_tma_refusal(f, cx->target, ranges, copied.slice)) &&
                 tir_tile_copy_width(f, cx->target, ranges, v, &why))

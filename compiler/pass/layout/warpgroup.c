@@ -22,6 +22,7 @@
 #include "pass/async/cp_async.h"
 #include "pass/async/tma.h"
 #include "pass/layout/dot.h"
+#include "pass/layout/operand.h"
 #include "pass/layout/pressure.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
@@ -60,27 +61,17 @@ bool tir_has_warpgroup_dot(const struct tir_func *f)
     return false;
 }
 
-static const struct tir_value *untransposed(const struct tir_value *v, bool *turned)
-{
-    *turned = false;
-    while (v->def && v->def->op == TIR_OP_PERMUTE) {
-        *turned ^= tir_attr_find(v->def, TIR_ATTR_permutation)->list[0] == 1;
-        v = v->def->operands[0];
-    }
-    return v;
-}
-
-struct tir_inst *tir_loaded_by(const struct tir_value *v)
+struct tir_inst *tir_loaded_by(struct tir_value *v)
 {
     bool turned;
-    v = untransposed(v, &turned);
+    v = tir_brought(tir_unturned(v, &turned));
     bool loaded = v->def && v->def->op == TIR_OP_LOAD;
     return loaded && tir_ref_base(v->def)->type->space == TIR_SPACE_GLOBAL ? v->def : NULL;
 }
 
 bool tir_a_in_registers(const struct tir_inst *dot)
 {
-    const struct tir_value *a = dot->operands[TIR_DOT_A];
+    struct tir_value *a = dot->operands[TIR_DOT_A];
     return tir_type_is_tile(a->type) && tir_elems[a->type->elem].bits <= 16 &&
            a->kind != TIR_VALUE_CONST && !tir_loaded_by(a) &&
            (!a->def || a->def->op != TIR_OP_PERMUTE);
@@ -126,15 +117,15 @@ static const char *refuse_by_threads(struct plan *p, const struct tir_value *x, 
 static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, uint32_t i,
                                   uint32_t k_dim)
 {
-    const struct tir_value *v = dot->operands[i];
+    struct tir_value *v = dot->operands[i];
     if (i == TIR_DOT_A && tir_a_in_registers(dot))
         return NULL;
     if (tir_type_is_buffer(v->type))
         return "an operand is a shared buffer of the program";
     bool turned;
-    const struct tir_value *x = untransposed(v, &turned);
+    struct tir_value *rows = tir_unturned(v, &turned), *x = tir_brought(rows);
     uint32_t bits = tir_elems[v->type->elem].bits;
-    if (x->type->shape[1] * bits % 256)
+    if (rows->type->shape[1] * bits % 256)
         return "the rows of an operand are not a multiple of 32 bytes";
     const struct tir_inst *load = tir_loaded_by(v);
     if (!load) { // stored as it is needed
@@ -176,12 +167,12 @@ static const char *refuse_dot(struct plan *p, const struct tir_inst *dot)
 }
 
 // The same for a buffer that the program itself has filled.
-static const char *refuse_buffer(struct plan *p, const struct tir_value *v, uint32_t k_dim)
+static const char *refuse_buffer(struct plan *p, struct tir_value *v, uint32_t k_dim)
 {
     if (!tir_type_is_buffer(v->type))
         return "an operand is neither in shared memory nor in registers";
     bool turned;
-    const struct tir_value *x = untransposed(v, &turned);
+    const struct tir_value *x = tir_unturned(v, &turned);
     const struct tir_layout *l = tir_plain_memory(p->f->module->types, x);
     if (!l || !l->swizzle)
         return "an operand does not lie in swizzled rows";
@@ -195,10 +186,10 @@ static const char *refuse_buffer(struct plan *p, const struct tir_value *v, uint
 static uint64_t part_of_row(const struct tir_inst *dot, uint32_t groups)
 {
     bool turned;
-    const struct tir_value *b = dot->operands[TIR_DOT_B];
+    struct tir_value *b = dot->operands[TIR_DOT_B];
     const struct tir_type *t = dot->results[0]->type;
     uint32_t rows = tir_wgmma_row_groups(t->shape, groups * TIR_WARPGROUP);
-    untransposed(b, &turned);
+    tir_unturned(b, &turned);
     if (turned || rows == 0 || rows == groups)
         return 0;
     return (uint64_t)t->shape[1] / (groups / rows) * tir_elems[b->type->elem].bits / 8;
@@ -210,7 +201,7 @@ uint32_t tir_dot_swizzle(const struct tir_func *f, const struct tir_value *x)
     uint64_t bytes = (uint64_t)t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8;
     tir_foreach_inst(inst, f) {
         bool turned;
-        if (tir_dot_on_warpgroups(inst) && untransposed(inst->operands[TIR_DOT_B], &turned) == x)
+        if (tir_dot_on_warpgroups(inst) && tir_unturned(inst->operands[TIR_DOT_B], &turned) == x)
             bytes = tir_gcd(bytes, part_of_row(inst, tir_crew_of(f, inst).warps / TIR_WARPGROUP));
     }
     return tir_layout_swizzle_for((int64_t)bytes);
@@ -293,7 +284,8 @@ static const char *refuse_memory(const struct plan *p)
     vec_foreach(const struct product, product, &p->products)
         for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++) {
             bool turned;
-            const struct tir_value *x = untransposed(product->dot->operands[i], &turned);
+            const struct tir_value *x =
+                tir_brought(tir_unturned(product->dot->operands[i], &turned));
             if ((i == TIR_DOT_A && tir_a_in_registers(product->dot)) ||
                 x->kind == TIR_VALUE_CONST || !bitset_insert(&seen, x->id))
                 continue;

@@ -15,7 +15,7 @@ bool tir_dot_on_warpgroups(const struct tir_inst *dot);
 // Does any dot of f?
 bool tir_has_warpgroup_dot(const struct tir_func *f);
 // The load of tile v, through transposes, if its value is loaded unchanged. NULL: it is computed.
-struct tir_inst *tir_loaded_by(const struct tir_value *v);
+struct tir_inst *tir_loaded_by(struct tir_value *v);
 // The swizzle of x in shared memory, as the products that take it can start where they must: a
 // warpgroup's columns of an operand begin where a swizzled row does.
 uint32_t tir_dot_swizzle(const struct tir_func *f, const struct tir_value *x);

@@ -318,7 +318,7 @@ static void lower_copy_async(struct lower *lo, struct tir_inst *inst)
 // Of a buffer: only addresses see it.
 static void lower_view(struct lower *lo, struct tir_inst *inst)
 {
-    if (tir_type_is_tile(inst->results[0]->type))
+    if (!tir_type_is_buffer(inst->results[0]->type))
         lower_rename(lo, inst);
 }
 
@@ -347,7 +347,7 @@ static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_VIEW] = lower_view,
     [TIR_OP_PERMUTE] = lower_view,
     [TIR_OP_BROADCAST] = lower_rename,
-    [TIR_OP_RESHAPE] = lower_rename,
+    [TIR_OP_RESHAPE] = lower_view,
     [TIR_OP_IOTA] = lower_iota,
     [TIR_OP_RESCALE] = lower_rescale,
     [TIR_OP_EXTRACT] = lower_extract,

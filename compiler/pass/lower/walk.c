@@ -232,11 +232,53 @@ static struct lower_vector vector_of(const struct lower_walk *w)
     return alone;
 }
 
-// Through views, permutes and remotes down to the alloc; of another CTA's, the remote of the whole.
+static void set_start(struct lower *lo, struct walk_dim *dim, struct tir_value *start)
+{
+    int64_t c;
+    if (!tir_is_const_int(start, &c) || c != 0)
+        dim->start = tir_lower_cast(lo, &lo->b, start, lo->i32);
+    dim->divisor = tir_range_divisor(lo->ranges, start);
+}
+
+// The storage layout of a buffer without a layout, such as one of mbarriers.
+static const struct tir_layout *memory_of(struct lower *lo, const struct tir_type *t)
+{
+    return t->layout ? t->layout
+                     : tir_layout_memory(lo->types, t->rank, t->shape, tir_elems[t->elem].bits, 0);
+}
+
+// A reshape is of what has whole dimensions. The alloc gets its dimensions in place of those, after
+// the ones that views have taken a single index of.
+static struct tir_value *walk_through_reshape(struct lower *lo, struct lower_walk *w,
+                                              const struct tir_inst *reshape)
+{
+    const struct tir_type *t = reshape->results[0]->type;
+    const struct tir_layout *own = memory_of(lo, t);
+    struct tir_value *buffer = reshape->operands[0];
+    for (; buffer->def->op == TIR_OP_VIEW; buffer = tir_ref_base(buffer->def)) {
+        const struct tir_layout *of = memory_of(lo, tir_ref_base(buffer->def)->type);
+        const struct tir_attr *box = tir_attr_find(buffer->def, TIR_ATTR_box);
+        for (uint32_t d = box->list_count; d-- > 0;) {
+            struct tir_value *index = tir_ref_indices(buffer->def)[d];
+            if (box->list[d])
+                continue;
+            own = tir_layout_before(lo->types, of, d, own);
+            memmove(w->dims + 1, w->dims, (own->rank - 1) * sizeof(*w->dims));
+            w->dims[0] = (struct walk_dim){.tile_dim = -1};
+            set_start(lo, &w->dims[0], index);
+        }
+    }
+    w->memory = own;
+    return buffer;
+}
+
+// Through views, permutes, reshapes and remotes down to the alloc; of another CTA's, the remote of
+// the whole.
 static struct tir_value *walk_to_alloc(struct lower *lo, struct lower_walk *w,
                                        struct tir_value *buffer)
 {
     struct tir_value *cta = NULL;
+    w->memory = NULL;
     while (buffer->def && !tir_is_allocated(buffer->def)) {
         struct tir_inst *inst = buffer->def;
         struct walk_dim of[TIR_MAX_RANK];
@@ -252,6 +294,10 @@ static struct tir_value *walk_to_alloc(struct lower *lo, struct lower_walk *w,
                 w->dims[order->list[d]] = of[d];
             buffer = inst->operands[0];
             continue;
+        }
+        if (inst->op == TIR_OP_RESHAPE) {
+            buffer = walk_through_reshape(lo, w, inst);
+            break;
         }
         const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
         uint32_t inner = 0;
@@ -272,6 +318,8 @@ static struct tir_value *walk_to_alloc(struct lower *lo, struct lower_walk *w,
         }
         buffer = tir_ref_base(inst);
     }
+    w->memory = w->memory ? w->memory : memory_of(lo, buffer->type);
+    w->rank = w->memory->rank;
     return cta ? tir_lower_remote(lo, buffer, cta) : buffer;
 }
 
@@ -284,18 +332,9 @@ struct tir_value *tir_lower_remote(struct lower *lo, struct tir_value *buffer,
                       (struct tir_value *[]){buffer, cta}, 2);
 }
 
-// The storage layout of a buffer without a layout, such as one of mbarriers.
-static const struct tir_layout *memory_of(struct lower *lo, const struct tir_type *t)
-{
-    return t->layout ? t->layout
-                     : tir_layout_memory(lo->types, t->rank, t->shape, tir_elems[t->elem].bits, 0);
-}
-
 static void finish_walk(struct lower *lo, struct lower_walk *w, struct tir_value *buffer)
 {
     w->base = walk_to_alloc(lo, w, buffer);
-    w->rank = w->base->type->rank;
-    w->memory = memory_of(lo, w->base->type);
     w->linear = is_linear(w);
     if (w->linear)
         open_linear(lo, w);
@@ -311,14 +350,6 @@ static struct lower_walk *new_walk(struct lower *lo, const struct tir_value *buf
     for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
         w->dims[d].tile_dim = -1;
     return w;
-}
-
-static void set_start(struct lower *lo, struct walk_dim *dim, struct tir_value *start)
-{
-    int64_t c;
-    if (!tir_is_const_int(start, &c) || c != 0)
-        dim->start = tir_lower_cast(lo, &lo->b, start, lo->i32);
-    dim->divisor = tir_range_divisor(lo->ranges, start);
 }
 
 struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer,
@@ -542,7 +573,7 @@ struct lower_part tir_lower_part_of(struct lower *lo, struct tir_value *buffer)
     for (uint32_t d = 0; d < buffer->type->rank; d++)
         w->dims[d].tile_dim = (int32_t)d;
     struct lower_part part = {.base = walk_to_alloc(lo, w, buffer), .bits = w->bits};
-    part.memory = memory_of(lo, part.base->type);
+    part.memory = w->memory;
     for (uint32_t d = 0; d < part.memory->rank; d++) {
         part.dims[d] = (struct lower_part_dim){.dim = w->dims[d].tile_dim,
                                                .size = 1,

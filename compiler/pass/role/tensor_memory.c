@@ -35,6 +35,7 @@
 #include "ir/walk.h"
 #include "pass/async/stride.h"
 #include "pass/layout/choice.h"
+#include "pass/layout/operand.h"
 #include "pass/layout/scale.h"
 #include "pass/receipt.h"
 #include "pass/role/collapse.h"
@@ -74,8 +75,14 @@ static void build_rings(struct tmem_plan *p, struct tir_builder *b)
         const int64_t row = tile.shape[tile.rank - 1] * bits / 8;
         struct tir_type t =
             slots_type(&tile, TIR_SPACE_SHARED, o->group ? o->group->channel.slots : 1);
-        t.layout = tir_layout_memory(p->types, t.rank, t.shape, bits,
-                                     o->is_scales ? 0 : tir_layout_swizzle_for(row));
+        // Whatever the tile's rank: descriptors describe rows one after the other.
+        const int64_t rows[] = {t.shape[0], tir_type_count(&tile) / tile.shape[tile.rank - 1],
+                                tile.shape[tile.rank - 1]};
+        t.layout =
+            tir_layout_reshape(p->types,
+                               tir_layout_memory(p->types, TIR_COUNT_OF(rows), rows, bits,
+                                                 o->is_scales ? 0 : tir_layout_swizzle_for(row)),
+                               t.rank, t.shape);
         o->buffer = tir_tmem_alloc(p, b, tir_type_get(p->types, &t), "slots");
     }
 }
@@ -317,6 +324,7 @@ static struct tir_value *factor_of(struct tmem_role *r, struct tir_builder *b,
     struct tir_value *slot =
         o->group ? tir_tmem_end(r, &o->group->channel)->at[0] : tir_const_i32(b->f, 0);
     struct tir_value *v = tir_tmem_slot(b, o->buffer, slot);
+    v = factor->rows ? tir_reshaped_buffer(b, v, factor->rows) : v;
     return factor->is_turned ? tir_tmem_turned(b, v) : v;
 }
 

@@ -41,7 +41,7 @@ struct tmem_group {
 };
 
 struct tmem_operand {
-    struct tir_value *tile;   // before any permute
+    struct tir_value *tile;   // before any permute and reshape
     struct tmem_group *group; // NULL: one slot, handed over with the sums in turns of its product
     uint32_t products;
     bool is_per_tile, is_computed;
@@ -69,7 +69,8 @@ enum tmem_sums {
 
 struct tmem_factor {
     uint32_t operand;
-    bool is_turned; // by a permute
+    const struct tir_type *rows; // what a reshape makes of the operand; NULL: nothing does
+    bool is_turned;              // by a permute, after that
 };
 
 struct tmem_term {

@@ -70,6 +70,8 @@ static const char *take_operand(struct tmem_plan *p, uint32_t i, const uint32_t 
             const bool is_of = o->is_scales
                                    ? tir_is_scaled_dot(term->dot) && term->scales[f % 2] == i
                                    : factor->operand == i;
+            if (is_of && !o->is_scales && factor->rows && f % 2 == TIR_DOT_B)
+                return "the second factor is reshaped";
             if (is_of)
                 ways |= f % 2 == TIR_DOT_A ? 1 : factor->is_turned ? 2 : 4;
         }

@@ -12,6 +12,7 @@
 #include "machine/product.h"
 #include "pass/async/stride.h"
 #include "pass/async/tma.h"
+#include "pass/layout/operand.h"
 #include "pass/layout/scale.h"
 
 enum { TMA_ROW = 16 }; // bytes
@@ -249,6 +250,10 @@ static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t t
         factor->is_turned = true;
         v = turn->operands[0];
     }
+    const struct tir_type *rows = v->type;
+    if (tir_brought(v) != v)
+        factor->rows = rows;
+    v = tir_brought(v);
     struct tmem_operand *o = tir_tmem_operand_for(p, v);
     if (!o)
         return "it has too many operands";
@@ -259,8 +264,8 @@ static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t t
     if (why)
         return why;
     const bool k_last = factor->is_turned == (which == TIR_DOT_B);
-    const bool is_described = has_descriptor(v->type, k_last);
-    o->in_tmem &= o->is_computed && which == TIR_DOT_A && !factor->is_turned;
+    const bool is_described = has_descriptor(rows, k_last);
+    o->in_tmem &= o->is_computed && which == TIR_DOT_A && !factor->is_turned && !factor->rows;
     o->products |= 1u << product;
     return is_described ? NULL : "an operand has no descriptor";
 }
@@ -392,7 +397,7 @@ static bool is_used_beside(struct tmem_plan *p, const struct tir_value *tile)
     {
         if (inst->operands[i] != tile || tir_tmem_product_of(p, inst))
             continue;
-        if (inst->op != TIR_OP_PERMUTE || is_used_beside(p, tir_result(inst)))
+        if (!tir_viewed(inst) || is_used_beside(p, tir_result(inst)))
             return true;
     }
     return false;

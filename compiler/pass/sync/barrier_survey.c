@@ -81,7 +81,7 @@ void tir_find_handed_over(struct tir_func *f, struct tir_arena *scratch, struct 
     tir_map_init(&role_of, scratch);
     tir_map_init(found, scratch);
     tir_foreach_inst(inst, f) {
-        if (inst->op == TIR_OP_VIEW || inst->op == TIR_OP_PERMUTE)
+        if (tir_viewed(inst))
             continue;
         struct tir_inst *role = inst;
         while (role && role->op != TIR_OP_ROLE)

@@ -21,10 +21,9 @@ static bool keeps_part(const struct tir_ranges *ranges, const struct tir_value *
 {
     bool keeps = true;
     const struct tir_inst *of = buffer->def;
-    while (keeps && of && (of->op == TIR_OP_VIEW || of->op == TIR_OP_PERMUTE)) {
-        bool is_view = of->op == TIR_OP_VIEW;
-        keeps = !is_view || moves_by_slices(ranges, of);
-        of = is_view ? tir_ref_base(of)->def : of->operands[0]->def;
+    while (keeps && of && tir_viewed(of)) {
+        keeps = of->op != TIR_OP_VIEW || moves_by_slices(ranges, of);
+        of = tir_viewed(of)->def;
     }
     return keeps;
 }

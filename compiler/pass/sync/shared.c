@@ -60,20 +60,16 @@ static void span_of(const struct tir_layout *l, uint32_t d, int64_t lo, int64_t 
     }
 }
 
-// The buffer of a view or permutation.
-static const struct tir_value *below(const struct tir_value *buffer)
-{
-    return buffer->def->op == TIR_OP_VIEW ? tir_ref_base(buffer->def) : buffer->def->operands[0];
-}
-
 // The bytes of the alloc of `buffer` that part `box` of it may touch.
 static struct tir_bytes bytes_of(const struct tir_value *buffer, struct box box)
 {
-    for (; buffer->def; buffer = below(buffer)) {
+    for (; buffer->def; buffer = tir_viewed(buffer->def)) {
         if (buffer->def->op == TIR_OP_VIEW)
             box = through_view(buffer->def, &box);
         else if (buffer->def->op == TIR_OP_PERMUTE)
             box = through_permute(buffer->def, &box);
+        else if (buffer->def->op == TIR_OP_RESHAPE)
+            box = whole(buffer->def->operands[0]->type);
         else
             break;
     }

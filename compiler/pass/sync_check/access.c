@@ -103,7 +103,7 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     tir_sync_view(who->agent, inst, of, &b);
     struct sync_record record = tir_sync_ordinary(who, inst, access);
     tir_sync_note_crew(who->agent, &record);
-    record.layout = tile->layout;
+    record.layout = b.reshaped ? NULL : tile->layout;
     memcpy(record.dims, b.dim, sizeof record.dims);
     record.same = indexed ? 0 : same_elements(r, who->agent, inst, tile, &b);
     b.exact &= !in_part;

@@ -97,7 +97,8 @@ bool tir_sync_kept(struct sync_run *r, const struct sync_agent *a, const struct 
                    struct sync_value *out)
 {
     struct sync_value base = tir_sync_value(r, a, tir_ref_base(load));
-    if (base.kind != SYNC_BUFFER || !r->p->roots.at[base.buffer->root].has_cells)
+    if (base.kind != SYNC_BUFFER || base.buffer->reshaped ||
+        !r->p->roots.at[base.buffer->root].has_cells)
         return false;
     for (uint32_t d = 0; d < base.buffer->rank; d++) {
         enum sync_kind kind = tir_sync_value(r, a, tir_ref_indices(load)[d]).kind;

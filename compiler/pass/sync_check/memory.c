@@ -28,7 +28,10 @@ void tir_sync_view(const struct sync_agent *a, const struct tir_inst *inst,
         bool constant = v->kind == TIR_VALUE_CONST;
         uint32_t to = of->dim[d];
         int64_t extent = of->box.size[to], size = box->list[d];
-        if (size < 0 || (!constant && a->slots[v->id].kind != SYNC_INT)) { // anywhere
+        if (of->reshaped) {
+            const bool all = constant && !v->constant.i;
+            out->exact &= all && size == tir_ref_base(inst)->type->shape[d];
+        } else if (size < 0 || (!constant && a->slots[v->id].kind != SYNC_INT)) { // anywhere
             out->exact &= size < 0;
         } else {
             int64_t from = constant ? v->constant.i : a->slots[v->id].number;
@@ -118,7 +121,7 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
         each |= kind != SYNC_INT;
     }
     bool all = inst->op == TIR_OP_LOAD || tir_is_by_thread(r->p->f, inst); // that come
-    if (by_data && (!r->p->roots.at[of->root].is_tensor || !all))
+    if (of->reshaped || (by_data && (!r->p->roots.at[of->root].is_tensor || !all)))
         return;
     const int64_t *elements = by_data ? tir_sync_places(r, a, inst, of, access) : NULL;
     uint32_t count = a->warps * SYNC_LANES, n = 0;

@@ -73,6 +73,7 @@ static bool is_event(const struct tir_inst *inst)
     case TIR_OP_TMEM_BUFFER:
     case TIR_OP_VIEW:
     case TIR_OP_PERMUTE:
+    case TIR_OP_RESHAPE:
     case TIR_OP_REMOTE:
     case TIR_OP_TEST_WAIT: // orders nothing
         return false;

@@ -80,6 +80,7 @@ struct sync_buffer { // the buffer, or part of one, of a value
     uint8_t dim[TIR_MAX_RANK]; // of the root, for each of its own
     struct sync_box box;       // in the root's dimensions
     bool exact;                // false: its start is unknown, and box covers all possible places
+    bool reshaped;             // its dimensions are none of the root's: box covers all of it
 };
 
 enum sync_access { SYNC_READ, SYNC_WRITE, SYNC_UPDATE }; // UPDATE: by an atomic

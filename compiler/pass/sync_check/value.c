@@ -418,6 +418,10 @@ static struct sync_value buffer_value(const struct sync_run *r, struct sync_agen
         const struct tir_attr *order = tir_attr_find(inst, TIR_ATTR_permutation);
         for (uint32_t d = 0; d < b->rank; d++)
             b->dim[d] = of.buffer->dim[order->list[d]];
+    } else if (inst->op == TIR_OP_RESHAPE) {
+        b->reshaped = true;
+        b->rank = result->type->rank;
+        memset(b->dim, 0, sizeof b->dim);
     } else if (!in_cta(r, a, inst->operands[1], b)) {
         return sync_symbol(inst->id, SYNC_SAME);
     }
