@@ -239,7 +239,7 @@ struct value grow_cast(struct program *p, const struct form *f)
     }
     if (is_float(f->elem)) // saturates or overflows beyond
         v = is_float(from) ? held(p, &g, v, tir_elems[f->elem].bits > 16 ? 65536 : 256, v.lsb) : v;
-    v.text = say(p, "%s(%s)", tir_elems[f->elem].name, v.text);
+    v.text = say(p, "%s(%s)", elem_text(p, f->elem), v.text);
     if (v.err > 0)
         v.err += unit(f->elem, v.most);
     if (is_int(f->elem) && is_int(from))
@@ -260,7 +260,7 @@ struct value grow_bitcast(struct program *p, const struct form *f)
         [TIR_I8] = TIR_U8,   [TIR_U8] = TIR_I8,   [TIR_I16] = TIR_U16, [TIR_U16] = TIR_I16,
         [TIR_I32] = TIR_U32, [TIR_U32] = TIR_I32, [TIR_I64] = TIR_U64, [TIR_U64] = TIR_I64};
     struct value v = grow(p, form_with(*f, other[f->elem]));
-    return (struct value){.text = say(p, "bitcast(%s, %s)", tir_elems[f->elem].name, v.text),
+    return (struct value){.text = say(p, "bitcast(%s, %s)", elem_text(p, f->elem), v.text),
                           .most = INFINITY};
 }
 
@@ -311,7 +311,7 @@ struct value grow_digits(struct program *p, const struct form *f)
         out.most *= scale.most;
     }
     if (f->elem != TIR_F32)
-        out.text = say(p, "%s(%s)", tir_elems[f->elem].name, out.text);
+        out.text = say(p, "%s(%s)", elem_text(p, f->elem), out.text);
     return out;
 }
 

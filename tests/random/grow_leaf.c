@@ -64,12 +64,12 @@ struct value grow_constant(struct program *p, const struct form *f)
     struct value v = literal(p, f->elem);
     if (f->rank == 0) {
         if (f->elem != TIR_BOOL)
-            v.text = say(p, "%s(%s)", tir_elems[f->elem].name, v.text);
+            v.text = say(p, "%s(%s)", elem_text(p, f->elem), v.text);
         return v;
     }
     struct tir_text text;
     tir_text_init(&text, p->arena, 0);
-    tir_text_format(&text, "full(%s, %s", v.text, tir_elems[f->elem].name);
+    tir_text_format(&text, "full(%s, %s", v.text, elem_text(p, f->elem));
     for (uint32_t i = 0; i < f->rank; i++)
         tir_text_format(&text, ", %s", size_text(p, f->shape[i]));
     tir_text_char(&text, ')');

@@ -78,6 +78,53 @@ struct value grow_library(struct program *p, const struct form *f)
                           .most = INFINITY};
 }
 
+// ---- a file of the program's own
+
+const char own_module[] =
+    "import \"own.tir\" as again;\n"
+    "import \"tir/nn.tir\" as nn;\n"
+    "const TWO = 2;\n"
+    "fn same(x) { return x; }\n"
+    "fn twice(x) { return again.plus(x, x); }\n"
+    "fn plus(x, y) { return x + y; }\n"
+    "fn either<T = f32>(c: bool, x: T, y: T) -> T { return c ? x : y; }\n"
+    "fn positive(x) { return nn.relu(x); }\n"
+    "fn applied(f, x, times = TWO) { return times == 2 ? f(f(x)) : f(x); }\n"
+    "fn larger(x, y) { let s, t = x > y ? again.both(x, y) : again.both(y, x); return s; }\n"
+    "fn both(x, y) { return x, y; }\n";
+
+bool fits_own(struct program *p, const struct form *f)
+{
+    (void)p;
+    return f->elem != TIR_BOOL;
+}
+
+struct value grow_own(struct program *p, const struct form *f)
+{
+    import(p, "import \"own.tir\" as own;");
+    const bool is_wide = tir_elems[f->elem].bits >= 32 && f->elem != TIR_TF32;
+    const uint32_t how = choose(p->c, is_wide ? 6 : 4);
+    if (how == 3) {
+        const char *c = grow_condition(p);
+        const struct value a = grow(p, *f), b = grow(p, *f);
+        return (struct value){say(p, "own.either(%s, %s, %s)", c, a.text, b.text),
+                              TIR_MAX(a.most, b.most), TIR_MIN(a.lsb, b.lsb),
+                              TIR_MAX(a.err, b.err)};
+    }
+    struct value v = grow(p, *f);
+    if (how >= 4) {
+        const bool is_const = how == 5 && f->elem == TIR_F32;
+        v.text = is_const ? say(p, "(%s * own.TWO)", v.text) : say(p, "own.twice(%s)", v.text);
+        v.most *= 2;
+        v.err *= 2;
+        return v;
+    }
+    v.text = how == 0   ? say(p, "own.same(%s)", v.text)
+             : how == 1 ? say(p, "own.applied(own.same, %s)", v.text)
+                        : say(p, "own.applied(own.same, times = 1, x = %s)", v.text);
+    return v;
+}
+
 // ---- types from the call
 
 bool fits_typed(struct program *p, const struct form *f)
@@ -144,6 +191,8 @@ struct value grow_contraction(struct program *p, const struct form *f)
     const enum tir_elem elem = choose_from(p->c, elems);
     const struct form g = form_with(*f, elem);
     const char *x = grow_firm(p, g).text, *y = grow_firm(p, g).text;
+    if (!strncmp(y, "dot", 3)) // would take the product as its accumulator
+        y = say(p, "(0 + %s)", y);
     const bool is_second = choose(p->c, 2), subtracts = choose(p->c, 2);
     const char *product = say(p, "%s * %s(1.1)", x, tir_elems[elem].name);
     const char *sum =

@@ -364,18 +364,48 @@ static struct value grow_joined(struct program *p, const struct form *f, uint32_
     return v;
 }
 
-// What the rows of the tile make in one dimension, or in two.
-static struct value grow_reshaped(struct program *p, const struct form *f)
+static const char *reshaped(struct program *p, const char *x, const struct form *f)
 {
-    struct form g = {.elem = f->elem, .rank = 1, .shape = {form_count(f)}};
-    if (f->rank == 1 && f->shape[0] % 4 == 0)
-        g = (struct form){.elem = f->elem, .rank = 2, .shape = {f->shape[0] / 4, 4}};
-    struct value v = grow(p, g);
     struct tir_text text;
     tir_text_init(&text, p->arena, 0);
     for (uint32_t i = 0; i < f->rank; i++)
         tir_text_format(&text, ", %s", size_text(p, f->shape[i]));
-    v.text = say(p, "reshape(%s%s)", v.text, text.ptr);
+    return say(p, "reshape(%s%s)", x, text.ptr);
+}
+
+// A dimension of several, or neighbours of which there is one dimension.
+static struct form regrouped(struct program *p, const struct form *f)
+{
+    static const int64_t by[] = {8, 4, 2, 3, 16, 1};
+    struct form g = {.elem = f->elem};
+    const uint32_t axis = choose(p->c, f->rank);
+    const int64_t size = choose_from(p->c, by);
+    const bool splits = f->rank < TIR_MAX_RANK && f->shape[axis] % size == 0;
+    for (uint32_t i = 0; i < f->rank; i++) {
+        g.shape[g.rank++] = f->shape[i];
+        if (i == axis && splits) {
+            g.shape[g.rank - 1] /= size;
+            g.shape[g.rank++] = size;
+        } else if (i == axis && i + 1 < f->rank) {
+            g.shape[g.rank - 1] *= f->shape[++i];
+        }
+    }
+    return g;
+}
+
+// What the rows of the tile make in one dimension, in two, or in one more or less.
+static struct value grow_reshaped(struct program *p, const struct form *f)
+{
+    if (choose(p->c, 2)) {
+        struct value v = grow(p, regrouped(p, f));
+        v.text = reshaped(p, v.text, f);
+        return v;
+    }
+    struct form g = {.elem = f->elem, .rank = 1, .shape = {form_count(f)}};
+    if (f->rank == 1 && f->shape[0] % 4 == 0)
+        g = (struct form){.elem = f->elem, .rank = 2, .shape = {f->shape[0] / 4, 4}};
+    struct value v = grow(p, g);
+    v.text = reshaped(p, v.text, f);
     return v;
 }
 
@@ -493,7 +523,15 @@ static struct value factor(struct program *p, enum tir_elem elem, int64_t matric
         f.shape[f.rank++] = matrices;
     f.shape[f.rank++] = is_turned ? cols : rows;
     f.shape[f.rank++] = is_turned ? rows : cols;
-    struct value v = held(p, &f, grow(p, f), most, lsb);
+    struct value v;
+    if (!matrices && chance(p->c, 10) && has_room(p)) { // the rows of a box
+        const struct form box = regrouped(p, &f);
+        v = grow_load(p, &box);
+        v.text = reshaped(p, v.text, &f);
+    } else {
+        v = grow(p, f);
+    }
+    v = held(p, &f, v, most, lsb);
     if (is_turned)
         v.text = say(p, "%s.T", v.text);
     return v;

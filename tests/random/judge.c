@@ -10,14 +10,13 @@
 #include "driver/compile.h"
 #include "driver/launch/reference.h"
 #include "driver/launch/session.h"
+#include "driver/source.h"
 #include "driver/value/element.h"
 #include "entries.h"
 #include "ir/number.h"
 #include "notes.h"
 #include "pass/pass.h"
 #include "tir/compiler.h"
-
-static const char path[] = "random.tir";
 
 // ---- findings
 
@@ -54,15 +53,28 @@ static void enter(struct judge *j, const char *stage, const char *arch)
 
 // ---- compiling
 
-static tir_status compile(tir_str source, const char *arch, uint32_t outputs,
+static int find_import(void *user, tir_str from, tir_str import, tir_str *name, tir_str *text)
+{
+    return tir_source_import(user, from, import, name, text);
+}
+
+static tir_status compile(const struct judge *j, tir_str source, const char *arch, uint32_t outputs,
                           const char *stop_after, tir_compilation **out, tir_error *error)
 {
+    struct tir_arena arena; // of the files that are imported
+    tir_arena_init(&arena, NULL, NULL, NULL);
+    struct tir_source_importer importer = {&arena, j->options.folder};
     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.import = find_import;
+    options.import_user = &importer;
     options.arch = tir_str_of(arch);
     options.outputs = outputs;
     options.verify = 1;
     options.stop_after = tir_str_of(stop_after);
-    return tir_compile(tir_str_of(path), source, &options, out, error);
+    const tir_status status =
+        tir_compile(tir_str_of(j->options.path), source, &options, out, error);
+    tir_arena_finish(&arena);
+    return status;
 }
 
 static tir_str first_line(tir_str s)
@@ -102,7 +114,7 @@ static enum outcome compile_for(struct judge *j, const struct program *p, const 
 {
     tir_error error = {.status = TIR_OK};
     enter(j, "compile", arch);
-    tir_status status = compile(tir_str_of(p->source), arch, outputs, "", out, &error);
+    tir_status status = compile(j, tir_str_of(p->source), arch, outputs, "", out, &error);
     if (status == TIR_OK) {
         tir_str receipt = tir_compilation_output(*out, TIR_OUTPUT_RECEIPT);
         if (receipt.ptr && is_wrong_attempt(receipt.ptr, arch, f))
@@ -145,7 +157,7 @@ static bool stop_halfway(struct judge *j, const struct program *p, const char *a
     if (!j->options.reread || seed % j->options.reread)
         return true;
     enter(j, "stop halfway", arch);
-    if (compile(tir_str_of(p->source), arch, 1u << TIR_OUTPUT_IR, pass->name, &out->compilation,
+    if (compile(j, tir_str_of(p->source), arch, 1u << TIR_OUTPUT_IR, pass->name, &out->compilation,
                 &error))
         return found(f, "%s: stopping after %s: %s", arch, pass->name, error.message);
     const tir_str text = tir_compilation_output(out->compilation, TIR_OUTPUT_IR);
@@ -162,7 +174,7 @@ static bool reread(struct judge *j, const char *arch, const struct halfway *half
     tir_error error;
     bool fine = true;
     enter(j, "read again", arch);
-    if (compile(tir_compilation_output(halfway->compilation, TIR_OUTPUT_IR), arch,
+    if (compile(j, tir_compilation_output(halfway->compilation, TIR_OUTPUT_IR), arch,
                 1u << TIR_OUTPUT_PTX, "", &second, &error))
         fine =
             found(f, "%s: its own text after %s is refused: %s\n%.*s", arch, halfway->pass,
@@ -328,7 +340,7 @@ static bool run_all(struct judge *j, const struct program *p, const char *arch,
     tir_error error;
     struct tir_session s = {.arena = p->arena,
                             .error = &error,
-                            .path = path,
+                            .path = j->options.path,
                             .runtime = j->runtime,
                             .device = j->device,
                             .arch = arch,

@@ -9,6 +9,8 @@
 #include "tir/runtime.h"
 
 struct judge_options {
+    const char *folder; // in which programs find "own.tir"
+    const char *path;   // of a file in it
     const char *device; // as tir_rt_device_open takes it
     uint32_t ptxas;     // every so manieth program is assembled; 0: none
     uint32_t reread;    // so many are printed half-way and read again; 0: none

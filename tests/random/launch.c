@@ -84,9 +84,8 @@ void make_launch(struct program *p, uint32_t launch, const uint32_t *kinds)
         const struct tensor *t = &p->tensors.at[i];
         if (t->role == TENSOR_SCRATCH)
             continue;
-        const char *place = launch == EDGE && kinds[i % 8] == 6   ? "pad=1"
-                            : launch == EDGE && kinds[i % 8] == 7 ? "offset=1"
-                                                                  : "";
+        const uint32_t kind = launch == EDGE && !t->is_aligned ? kinds[i % 8] : 0;
+        const char *place = kind == 6 ? "pad=1" : kind == 7 ? "offset=1" : "";
         if (t->role == TENSOR_OUT && *place)
             tir_text_format(text, " %s=%s", t->name, place);
         else if (t->role != TENSOR_OUT)

@@ -84,11 +84,16 @@ const char *size_text(struct program *p, int64_t size)
     return say(p, "%lld", (long long)size);
 }
 
+const char *elem_text(const struct program *p, enum tir_elem elem)
+{
+    return elem == p->named ? "T" : tir_elems[elem].name;
+}
+
 const char *form_text(struct program *p, const struct form *f)
 {
     struct tir_text text;
     tir_text_init(&text, p->arena, 0);
-    tir_text_format(&text, "%s", tir_elems[f->elem].name);
+    tir_text_format(&text, "%s", elem_text(p, f->elem));
     for (uint32_t i = 0; i < f->rank; i++)
         tir_text_format(&text, "%s%s", i ? ", " : "[", size_text(p, f->shape[i]));
     if (f->rank)
@@ -136,7 +141,7 @@ static void parameters(struct program *p, struct tir_text *out)
         if (t->role == TENSOR_SCRATCH)
             continue;
         tir_text_format(out, "%s%s: %s%s[", comma, t->name, words[t->role],
-                        tir_elems[t->form.elem].name);
+                        elem_text(p, t->form.elem));
         for (uint32_t k = 0; k < t->form.rank; k++)
             if (t->axes[k].fixed)
                 tir_text_format(out, "%s%lld", k ? ", " : "", (long long)t->axes[k].fixed);
@@ -148,7 +153,7 @@ static void parameters(struct program *p, struct tir_text *out)
         comma = ", ";
     }
     vec_foreach(struct scalar, s, &p->scalars)
-        tir_text_format(out, "%s%s: %s", comma, s->name, tir_elems[s->elem].name);
+        tir_text_format(out, "%s%s: %s", comma, s->name, elem_text(p, s->elem));
 }
 
 static void scratch_tensors(struct program *p, struct tir_text *out)
@@ -157,7 +162,7 @@ static void scratch_tensors(struct program *p, struct tir_text *out)
         const struct tensor *t = &p->tensors.at[i];
         if (t->role != TENSOR_SCRATCH)
             continue;
-        tir_text_format(out, "    scratch %s: %s[", t->name, tir_elems[t->form.elem].name);
+        tir_text_format(out, "    scratch %s: %s[", t->name, elem_text(p, t->form.elem));
         for (uint32_t k = 0; k < t->form.rank; k++)
             if (t->axes[k].fixed)
                 tir_text_format(out, "%s%lld", k ? ", " : "", (long long)t->axes[k].fixed);
@@ -205,6 +210,25 @@ static void state_sizes(struct program *p)
     }
 }
 
+static void metas(const struct program *p, struct tir_text *out)
+{
+    static const char *const names[] = {"BM", "BN", "BK"};
+    const char *before = "<";
+    for (uint32_t i = 0; p->has_metas && i < TIR_COUNT_OF(names); i++, before = ", ")
+        tir_text_format(out, "%s%s = %lld", before, names[i], (long long)p->sizes[i]);
+    if (p->has_stages) {
+        tir_text_format(out, "%sSTAGES = 2", before);
+        before = ", ";
+    }
+    if (p->named != TIR_NONE) {
+        tir_text_format(out, "%sT%s = %s", before, p->has_metas ? ": type" : "",
+                        tir_elems[p->named].name);
+        before = ", ";
+    }
+    if (*before == ',')
+        tir_text_char(out, '>');
+}
+
 static const char *whole_text(struct program *p)
 {
     struct tir_text out;
@@ -214,12 +238,7 @@ static const char *whole_text(struct program *p)
     vec_foreach(const char *, function, &p->functions)
         tir_text_format(&out, "%s\n", *function);
     tir_text_format(&out, "kernel k");
-    if (p->has_metas)
-        tir_text_format(&out, "<BM = %lld, BN = %lld, BK = %lld%s>", (long long)p->sizes[0],
-                        (long long)p->sizes[1], (long long)p->sizes[2],
-                        p->has_stages ? ", STAGES = 2" : "");
-    else if (p->has_stages)
-        tir_text_format(&out, "<STAGES = 2>");
+    metas(p, &out);
     tir_text_char(&out, '(');
     parameters(p, &out);
     tir_text_char(&out, ')');
@@ -227,7 +246,7 @@ static const char *whole_text(struct program *p)
         if (d->is_even)
             tir_text_format(&out, " where %s %% %lld == 0", d->name, (long long)granule(d));
     if (p->has_stages)
-        tir_text_format(&out, " config(STAGES = 1) config(STAGES = 3)");
+        tir_text_format(&out, " config(STAGES = 1) config(STAGES = 3%s)", p->needs);
     if (!p->is_contracted)
         tir_text_format(&out, " contract(off)");
     tir_text_format(&out, "\n{\n");
@@ -241,6 +260,9 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
 {
     static const int64_t sizes[] = {16, 32, 8,  64, 24, 4, 16,  5,  3, 48, 1,
                                     2,  32, 16, 64, 33, 7, 128, 96, 8, 32, 16};
+    static const char *const needs[] = {"", "", ", needs = wgmma", ", needs = tma",
+                                        ", needs = tcgen05"};
+    static const enum tir_elem named[] = {TIR_F32, TIR_BF16, TIR_F16, TIR_I32, TIR_F64, TIR_U8};
     uint32_t kinds[MOST_LAUNCHES][MOST_PARAM_KINDS];
     *p = (struct program){.arena = arena, .c = c, .indent = 1, .trips = 1};
     // Choices that follow one another, so that a kind can be asked for by number.
@@ -261,6 +283,9 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
         p->sizes[i] = p->is_wide ? 64 >> (choose(c, 5) == 4) : choose_from(c, sizes);
     p->has_metas = chance(c, 25);
     p->has_stages = chance(c, 8);
+    p->needs = choose_from(c, needs);
+    p->named = chance(c, 15) ? choose_from(c, named) : TIR_NONE;
+    p->layout_warps = chance(c, 25) && kind == TILES ? 1 << choose(c, 4) : 0;
     p->loose = chance(c, 25);
     p->grain = chance(c, 50) ? -4 : 0;
     p->max_depth = 2 + choose(c, 4);

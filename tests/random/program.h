@@ -55,6 +55,7 @@ struct tensor {
     struct form form; // the element and the rank
     struct axis axes[TIR_MAX_RANK];
     const char *kind;   // ATOMIC: the combination
+    bool is_aligned;    // a tensor copy, or a prefetch, takes it
     struct value range; // of its elements; outputs: what was stored
     uint32_t step;      // that writes it
 };
@@ -92,6 +93,9 @@ struct program {
     int64_t sizes[3];            // of dimensions of tiles
     bool has_metas;              // they have names
     bool has_stages;             // a meta of loops' stages, which configurations choose
+    const char *needs;           // what a target has that takes one of them
+    enum tir_elem named;         // the element that a meta of kind type is; TIR_NONE: there is none
+    uint32_t layout_warps;       // of layouts that are stated; 0: none are
     uint32_t depth, max_depth;   // of expressions
     uint32_t loops;              // around the statement
     double trips;                // of those loops together
@@ -137,7 +141,8 @@ struct form form_scalar(enum tir_elem elem);
 struct form form_with(struct form f, enum tir_elem elem);
 bool form_equal(const struct form *a, const struct form *b);
 int64_t form_count(const struct form *f);
-const char *form_text(struct program *p, const struct form *f); // "f32[16, BN]"
+const char *form_text(struct program *p, const struct form *f);     // "f32[16, BN]"
+const char *elem_text(const struct program *p, enum tir_elem elem); // in the kernel
 const char *size_text(struct program *p, int64_t size);
 int64_t pick_size(struct program *p);
 

@@ -114,6 +114,8 @@ static void print_program(FILE *file, struct choices *c)
     for (uint32_t i = 0; i < p.launch_count; i++)
         fprintf(file, "// launch %u:%s\n", i, p.launches[i].ptr);
     fputs(p.source, file);
+    if (strstr(p.source, "own.tir"))
+        fprintf(file, "/* own.tir:\n%s*/\n", own_module);
     tir_arena_finish(&arena);
 }
 
@@ -464,6 +466,31 @@ static bool has_ptxas(void)
     return has;
 }
 
+// Writes the file that programs import to a folder of its own.
+static bool make_folder(struct judge_options *judge)
+{
+    static char folder[] = "/tmp/random_tiles.XXXXXX", path[80];
+    if (!mkdtemp(folder))
+        return false;
+    snprintf(path, sizeof path, "%s/own.tir", folder);
+    FILE *file = fopen(path, "w");
+    const bool fine = file && fputs(own_module, file) >= 0;
+    if (file)
+        fclose(file);
+    snprintf(path, sizeof path, "%s/random.tir", folder);
+    judge->folder = folder;
+    judge->path = path;
+    return fine;
+}
+
+static void remove_folder(const struct judge_options *judge)
+{
+    char path[80];
+    snprintf(path, sizeof path, "%s/own.tir", judge->folder);
+    remove(path);
+    rmdir(judge->folder);
+}
+
 int main(int argc, char **argv)
 {
     struct settings s = {.judge.device = "emu",
@@ -493,5 +520,11 @@ int main(int argc, char **argv)
         print_program(stdout, &c);
         return 0;
     }
-    return run(&s) > 0;
+    if (!make_folder(&s.judge)) {
+        perror("random_tiles");
+        return 4;
+    }
+    const uint64_t findings = run(&s);
+    remove_folder(&s.judge);
+    return findings > 0;
 }

@@ -20,4 +20,7 @@ extern const uint32_t grow_rule_count;
     struct value grow_##name(struct program *p, const struct form *f);
 #include "rules.def"
 
+// The file that programs import as "own.tir".
+extern const char own_module[];
+
 #endif

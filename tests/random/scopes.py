@@ -8,7 +8,7 @@ The tiles loop of a program of random_tiles becomes a kernel by hand: a grid, an
 of warps walks tiles of its own. On the emulator, with checks for races, it must give what the reference
 interpreter makes of the tiles loop, to the accuracy of random_tiles. Without a seed the clock gives one, which is
 printed. Programs that a group cannot compute as a CTA does are left out: of roles, of several launches, with
-text or with atomics on single elements, which each thread would do. The compiler orders what a tiles loop
+text, stated layouts, a file of their own or atomics on single elements, which each thread would do. The compiler orders what a tiles loop
 does to a tensor that it loads and stores, and a kernel by hand does so itself: it gets the barriers of a group.
 """
 
@@ -23,7 +23,7 @@ import time
 
 TARGETS = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
 OPTIONS = re.compile(r"(order|persistent|cluster|store_role)\b")
-OTHER = re.compile(r"\b(role|scratch|config|ordering|print|assert)\b|atomic_\w+\(\w+\[[^:\]]*\]")
+OTHER = re.compile(r"\b(role|scratch|config|ordering|print|assert|own)\b|in S\[|atomic_\w+\(\w+\[[^:\]]*\]")
 
 
 def parts(text):

@@ -50,6 +50,65 @@ static void let_statement(struct program *p)
          e.text);
 }
 
+struct bit { // of an element's number
+    uint32_t stride;
+    const char *axis;
+};
+
+// "(2, 2) : (1@laneid, 4)"
+static const char *bits_text(struct program *p, const struct bit *bits, uint32_t count)
+{
+    struct tir_text sizes, places;
+    tir_text_init(&sizes, p->arena, 0);
+    tir_text_init(&places, p->arena, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        tir_text_format(&sizes, "%s2", i ? ", " : "");
+        tir_text_format(&places, "%s%u%s", i ? ", " : "", bits[i].stride, bits[i].axis);
+    }
+    return say(p, "(%s) : (%s)", sizes.ptr, places.ptr);
+}
+
+// A layout of the tile, whose sizes are powers of two: each bit of an element's number is one of the
+// register, of the lane or of the warp. Lanes and warps that have none of these have copies.
+static const char *layout_text(struct program *p, const struct form *f)
+{
+    enum { LANES = 5, MOST_BITS = 20 };
+    const uint32_t own = (uint32_t)llround(log2((double)form_count(f)));
+    const uint32_t threads = LANES + (uint32_t)llround(log2((double)p->layout_warps));
+    const uint32_t count = TIR_MAX(own, threads);
+    struct bit bits[MOST_BITS];
+    for (uint32_t i = 0; i < count; i++)
+        bits[i] = i < LANES     ? (struct bit){1u << i, "@laneid"}
+                  : i < threads ? (struct bit){1u << (i - LANES), "@warpid"}
+                                : (struct bit){1u << (i - threads), ""};
+    for (uint32_t i = count; i-- > 1;) {
+        const uint32_t k = choose(p->c, i + 1);
+        const struct bit bit = bits[i];
+        bits[i] = bits[k];
+        bits[k] = bit;
+    }
+    const char *text = say(p, "S[%s]", bits_text(p, bits, own));
+    return count == own ? text : say(p, "%s + R[%s]", text, bits_text(p, bits + own, count - own));
+}
+
+static bool has_bits(const struct form *f)
+{
+    bool is = form_count(f) > 1;
+    for (uint32_t i = 0; i < f->rank; i++)
+        is = is && tir_is_pow2((uint64_t)f->shape[i]);
+    return is;
+}
+
+static void laid_out_statement(struct program *p)
+{
+    const struct form f = pick_form(p);
+    const bool is_stated = p->layout_warps && has_bits(&f);
+    const struct value e = grow(p, f);
+    const struct variable *v = declare_variable(p, "x", f, e);
+    line(p, "let %s: %s%s%s = %s;", v->name, form_text(p, &f), is_stated ? " in " : "",
+         is_stated ? layout_text(p, &f) : "", e.text);
+}
+
 // ---- variables that change
 
 // The range that a variable of floats keeps to, whatever is assigned.
@@ -477,6 +536,19 @@ static void assert_statement(struct program *p)
         line(p, "assume(%s >= 0);", p->dims.at[choose(p->c, p->dims.len)].name);
 }
 
+// It brings part of a tensor to a cache, and changes nothing.
+static void prefetch_statement(struct program *p)
+{
+    static const enum tir_elem elems[] = {TIR_F32, TIR_BF16, TIR_I32, TIR_U8};
+    uint32_t dim;
+    struct tensor *t = new_tensor(p, "X", choose_from(p->c, elems), 2);
+    t->axes[0].fixed = pick_size(p);
+    t->axes[1].fixed = 64;
+    t->is_aligned = true;
+    const char *name = t->name, *start = index_near(p, t->axes[0].fixed, &dim);
+    line(p, "prefetch(%s[%s:+8, %u:+32]%s);", name, start, 16 * choose(p->c, 4), pick_cache(p));
+}
+
 // Two values, one for the other where a condition of the program says so.
 static void several_statement(struct program *p)
 {
@@ -500,13 +572,17 @@ void grow_block(struct program *p, uint32_t statements)
     static statement *const simple[] = {let_statement,    let_statement, assign_statement,
                                         assign_statement, partial_store, keep_statement};
     static statement *const all[] = {
-        let_statement,   let_statement,    let_statement,    var_statement, var_statement,
-        var_statement,   for_statement,    for_statement,    for_statement, assign_statement,
-        if_statement,    atomic,           while_statement,  partial_store, scatter,
-        leave_statement, assign_statement, assert_statement, exchange,      several_statement};
+        let_statement,      let_statement,     let_statement, var_statement,
+        var_statement,      var_statement,     for_statement, for_statement,
+        for_statement,      assign_statement,  if_statement,  atomic,
+        while_statement,    partial_store,     scatter,       leave_statement,
+        assign_statement,   assert_statement,  exchange,      several_statement,
+        laid_out_statement, prefetch_statement};
     for (uint32_t i = 0; i < statements; i++) {
         if (!has_room(p))
             assign_statement(p);
+        else if (p->layout_warps && chance(p->c, 25))
+            laid_out_statement(p);
         else if (p->loops && i == 0)
             assign_statement(p);
         else if (p->nesting >= 2)
