@@ -68,8 +68,8 @@ static const char *bits_text(struct program *p, const struct bit *bits, uint32_t
     return say(p, "(%s) : (%s)", sizes.ptr, places.ptr);
 }
 
-// A layout of the tile, whose sizes are powers of two: each bit of an element's number is one of the
-// register, of the lane or of the warp. Lanes and warps that have none of these have copies.
+// A layout of the tile, whose sizes are powers of two: each bit of an element's number is one of
+// the register, of the lane or of the warp. Lanes and warps that have none of these have copies.
 static const char *layout_text(struct program *p, const struct form *f)
 {
     enum { LANES = 5, MOST_BITS = 20 };

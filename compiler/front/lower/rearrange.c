@@ -231,6 +231,40 @@ static void place_part(struct lower *l, struct slice *s, const struct tir_value 
     s->type = s->shown = tir_type_with_layout(l->cx->types, part->type, NULL);
 }
 
+// Parts in turns are those of a new dimension after the axis, counted in one with it: threads that
+// have the element of one part have those of the others.
+//
+//     interleave(x, y, axis = 1)    of x, y: f32[64, 32]
+// is
+//     reshape(where(index == 0, x[:, :, None], y[:, :, None]), 64, 64)    of f32[64, 32, 2]
+static struct tir_value *in_turns(struct lower *l, const struct val *parts, uint32_t count,
+                                  uint32_t axis, const struct tir_type *whole)
+{
+    const struct tir_type *t = parts[0].ir->type;
+    struct tir_value *all = NULL;
+    int64_t one[TIR_MAX_RANK], each[TIR_MAX_RANK];
+    if (t->rank == TIR_MAX_RANK || !tir_is_pow2(count) || !tir_is_pow2((uint64_t)t->shape[axis]))
+        return NULL;
+    for (uint32_t d = 0; d <= t->rank; d++) {
+        one[d] = d == axis + 1 ? 1 : t->shape[d - (d > axis)];
+        each[d] = d == axis + 1 ? count : one[d];
+    }
+    const struct tir_type *type = tir_type_tile(l->cx->types, t->elem, t->rank + 1, each);
+    const struct tir_type *index = tir_type_with_elem(l->cx->types, type, TIR_I32);
+    for (uint32_t i = count; i-- > 0;) {
+        struct tir_value *v = parts[i].ir;
+        if (v->kind == TIR_VALUE_CONST)
+            v = build_reshape(l, v, type->rank, each);
+        else
+            v = build_splat(l, build_reshape(l, v, type->rank, one), type);
+        struct tir_value *at = all ? build_iota(l, index, axis + 1) : NULL;
+        struct tir_value *operands[] = {
+            at ? tir_binary(&l->b, TIR_OP_EQ, at, tir_const_int(l->f, index, i)) : NULL, v, all};
+        all = all ? build_one(l, TIR_OP_WHERE, type, operands, 3) : v;
+    }
+    return build_reshape(l, all, whole->rank, whole->shape);
+}
+
 bool builtin_concat(struct lower *l, struct call *c, int which, val_list *out)
 {
     struct val parts[8];
@@ -248,6 +282,9 @@ bool builtin_concat(struct lower *l, struct call *c, int which, val_list *out)
     whole.layout = NULL;
     if (!lower_tile_fits(l, c->e->span, &whole))
         return false;
+    struct tir_value *turns = which ? in_turns(l, parts, count, axis, &whole) : NULL;
+    if (turns)
+        return give(l, out, turns);
     struct slice all = whole_of(l, lower_staging(l, &whole));
     int64_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
