@@ -56,28 +56,36 @@ int64_t tir_tile_parts(const struct tir_type *t)
     return parts;
 }
 
-uint32_t tir_choose_threads(const struct tir_func *f)
+uint32_t tir_stated_threads(const struct tir_func *f)
 {
+    uint32_t warps = 0;
     if (f->threads)
         return f->threads;
+    tir_foreach_inst(inst, f)
+        for (uint32_t r = 0; r < inst->result_count; r++) {
+            const struct tir_type *t = inst->results[r]->type;
+            if (tir_type_is_tile(t) && t->layout)
+                warps = TIR_MAX(warps, tir_layout_size(t->layout, TIR_AXIS_WARP));
+        }
+    return 32 * TIR_MIN(warps, 32);
+}
+
+uint32_t tir_choose_threads(const struct tir_func *f)
+{
+    const uint32_t stated = tir_stated_threads(f);
+    if (stated)
+        return stated;
     int64_t largest = 1, held = 0, share = TIR_BUDGET_THREAD_ELEMENTS;
-    uint32_t stated = 0; // warps, by the program
     tir_foreach_inst(inst, f) {
         if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
             share = TIR_BUDGET_PATCH_ELEMENTS;
         for (uint32_t r = 0; r < inst->result_count; r++) {
             const struct tir_type *t = inst->results[r]->type;
-            if (!tir_type_is_tile(t))
-                continue;
-            largest = TIR_MAX(largest, tir_type_count(t));
-            if (t->layout)
-                stated = TIR_MAX(stated, tir_layout_size(t->layout, TIR_AXIS_WARP));
+            largest = tir_type_is_tile(t) ? TIR_MAX(largest, tir_type_count(t)) : largest;
         }
         if (inst->op == TIR_OP_DOT)
             held = TIR_MAX(held, held_elements(inst));
     }
-    if (stated)
-        return 32 * TIR_MIN(stated, 32);
     int64_t sums = copies_are_narrow(f) ? TIR_BUDGET_NARROW_WARP_SUMS : TIR_BUDGET_WARP_SUMS;
     int64_t want = held ? held / sums : largest / (32 * share);
     uint32_t most = held                              ? TIR_BUDGET_PRODUCT_WARPS

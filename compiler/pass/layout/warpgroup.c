@@ -22,6 +22,7 @@
 #include "pass/async/cp_async.h"
 #include "pass/async/tma.h"
 #include "pass/layout/dot.h"
+#include "pass/layout/layout.h"
 #include "pass/layout/operand.h"
 #include "pass/layout/pressure.h"
 #include "pass/receipt.h"
@@ -270,7 +271,7 @@ static const char *refuse_kernel(const struct plan *p)
         return "the kernel speaks of single threads";
     if (p->cx->attempt && p->cx->attempt->only_mma_sync)
         return "the kernel failed with it";
-    if (p->f->threads % WARPGROUP)
+    if (tir_stated_threads(p->f) % WARPGROUP)
         return "the CTA has no whole warpgroups";
     return NULL;
 }
@@ -340,7 +341,8 @@ static uint32_t natural_groups(const struct plan *p)
 // than half of it runs on any.
 static uint32_t choose_groups(const struct plan *p)
 {
-    uint32_t stated = p->f->threads / WARPGROUP, best = stated ? stated : natural_groups(p);
+    uint32_t stated = tir_stated_threads(p->f) / WARPGROUP,
+             best = stated ? stated : natural_groups(p);
     for (uint32_t groups = 1; !stated && groups <= TIR_BUDGET_PRODUCT_GROUPS; groups++)
         if (work_on(p, groups) > work_on(p, best))
             best = groups;

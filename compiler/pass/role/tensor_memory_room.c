@@ -8,6 +8,7 @@
 
 #include "ir/walk.h"
 #include "machine/target.h"
+#include "pass/layout/layout.h"
 #include "pass/sync/life.h"
 
 enum {
@@ -78,6 +79,9 @@ static const char *take_warps(struct tmem_plan *p)
     const int64_t all = blocks * 4 * 32 * TMEM_WARPGROUP; // bytes of a register of each thread
     const bool is_wide = TIR_MAX(after, most) > 128 * all || most + carried_bytes(p) > 192 * all;
     p->compute_warps = (uint32_t)(is_wide ? 2 * blocks : blocks) * TMEM_WARPGROUP;
+    const uint32_t stated = tir_stated_threads(p->f) / 32;
+    if (stated && stated != p->compute_warps)
+        return "layouts that the program states have other warps than the role that computes";
     if (p->compute_warps > TMEM_MOST_COMPUTE)
         return "its sums take more registers than threads have";
     for (uint32_t i = 0; i < p->product_count; i++)
