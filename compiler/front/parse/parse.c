@@ -54,6 +54,12 @@ static bool follows_on_line(const struct parser *p)
            !memchr(file->text.ptr + (begin - file->base), '\n', end - begin);
 }
 
+static bool is_word(enum tir_token_kind kind)
+{
+    const char *text = tir_token_text(kind); // in quotes
+    return text[0] == '`' && text[1] >= 'a' && text[1] <= 'z';
+}
+
 void parse_unexpected(struct parser *p, const char *wanted)
 {
     if (p->panic)
@@ -69,8 +75,9 @@ void parse_unexpected(struct parser *p, const char *wanted)
         tir_error_at(diags, t.span, TIR_E_SYNTAX, "%s",
                      tir_foreign_operator(p->previous.kind, t.kind));
     else
-        tir_error_at(diags, t.span, TIR_E_SYNTAX, "expected %s, found %s", wanted,
-                     tir_token_text(t.kind));
+        tir_error_at(diags, t.span, TIR_E_SYNTAX, "expected %s, found %s%s", wanted,
+                     tir_token_text(t.kind),
+                     strstr(wanted, "name") && is_word(t.kind) ? ", a word of the language" : "");
     if (t.kind == TIR_TOK_NAME)
         help_with_words(p);
     if (tir_foreign_place(wanted, t.kind))
