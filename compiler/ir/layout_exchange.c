@@ -48,7 +48,8 @@ static bool has_copies_in_lanes(const struct tir_layout *l)
 static void keep(struct tir_exchange *x, const struct digit *d)
 {
     uint32_t at = x->kept_count++;
-    for (; at > 0 && x->kept[at - 1].from + x->kept[at - 1].to > d->from.stride + d->to.stride; at--)
+    for (; at > 0 && x->kept[at - 1].from + x->kept[at - 1].to > d->from.stride + d->to.stride;
+         at--)
         x->kept[at] = x->kept[at - 1];
     x->kept[at].extent = d->extent;
     x->kept[at].from = d->from.stride;

@@ -6,7 +6,7 @@
 #include "ir/layout.h"
 
 #define TIR_EXCHANGE_SWAPS 3 // at most: each doubles the registers that are chosen among
-#define TIR_LANE_BITS 5
+#define TIR_LANE_BITS      5
 
 // Strides, of registers or lanes. A coordinate's digit is a register or a lane in each of the two
 // layouts. As many digits are lanes in both or in neither, the others come in pairs: one that

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// lower_tile, convert_layout within warps: lanes exchange words. Of 2^n words of a lane, n = swap_count, each goes to another lane, and as
-// many come. A shuffle gives every lane one word of one lane, so in round r a lane sends word
-// r ^ (its digits that become registers) and gets what belongs in word r ^ (its digits that were
-// registers): the senders of a round are all different lanes.
+// lower_tile, convert_layout within warps: lanes exchange words by shuffles.
+//
+// Of 2^n words of a lane, n = swap_count, each goes to another lane, and as many come. A shuffle
+// gives every lane one word of one lane, so in round r a lane sends word r ^ (its digits that
+// become registers) and gets what belongs in word r ^ (its digits that were registers): the senders
+// of a round are all different lanes.
 
 #include "pass/lower/lower.h"
 
@@ -12,10 +14,10 @@ struct shuffles {
     struct lower *lo;
     struct tir_exchange x;
     const struct tir_type *elem, *word;
-    uint32_t together; // elements of a word: those of the first digits kept
-    struct tir_value *source;                   // the lane that sends in round 0
-    struct tir_value *sends[TIR_EXCHANGE_SWAPS]; // is this lane's digit i that becomes a register 1?
-    struct tir_value *gets[TIR_EXCHANGE_SWAPS];  // that was a register?
+    uint32_t together;        // elements of a word: those of the first digits kept
+    struct tir_value *source; // the lane that sends in round 0
+    // Of this lane, which digits are 1: of those that become registers, and that were registers.
+    struct tir_value *sends[TIR_EXCHANGE_SWAPS], *gets[TIR_EXCHANGE_SWAPS];
 };
 
 static struct tir_value *lane_digit(struct lower *lo, uint32_t stride)
@@ -70,7 +72,8 @@ static uint32_t of_swaps(const struct shuffles *s, uint32_t word, bool is_from)
 {
     uint32_t reg = 0;
     for (uint32_t i = 0; i < s->x.swap_count; i++)
-        reg += (word >> i & 1) * (is_from ? s->x.swaps[i].from_register : s->x.swaps[i].to_register);
+        reg +=
+            (word >> i & 1) * (is_from ? s->x.swaps[i].from_register : s->x.swaps[i].to_register);
     return reg;
 }
 
@@ -114,8 +117,8 @@ static void exchange_words(struct shuffles *s, struct tir_value *const *in, uint
     for (uint32_t w = 0; w < count; w++) {
         for (uint32_t e = 0; e < s->together; e++)
             parts[e] = in[from + of_swaps(s, w, true) + of_word(s, e, true)];
-        words[w] = s->together == 1 ? parts[0]
-                                    : tir_lower_joined(s->lo, s->word, parts, s->together);
+        words[w] =
+            s->together == 1 ? parts[0] : tir_lower_joined(s->lo, s->word, parts, s->together);
     }
     permute(s, words, s->sends);
     for (uint32_t w = 0; w < count; w++)

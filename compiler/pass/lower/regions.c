@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// lower_tile, control flow: a tile that a loop carries or a branch gives becomes its registers. Bytes
-// go round in words of four, since a register of the machine holds one or four of them.
+// lower_tile, control flow: a tile that a loop carries or a branch gives becomes its registers.
+//
+// Bytes go round in words of four, since a register of the machine holds one or four of them.
 
 #include "ir/walk.h"
 #include "pass/lower/lower.h"
@@ -68,8 +69,8 @@ static struct tir_value **expand(struct lower *lo, struct tir_value **values,
         arena_array(lo->f->module->arena, struct tir_value *, *total + TIR_FOR_INIT);
     uint32_t n = 0;
     for (uint32_t i = 0; i < count; i++)
-        for (uint32_t r = 0, step = together(like[i]->type); r < step * carried_count(like[i]->type);
-             r += step) {
+        for (uint32_t r = 0, step = together(like[i]->type);
+             r < step * carried_count(like[i]->type); r += step) {
             struct tir_value *parts[BYTES];
             for (uint32_t k = 0; k < step; k++)
                 parts[k] = tir_lower_register(lo, values[i], r + k);
