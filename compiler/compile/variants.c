@@ -72,7 +72,8 @@ static void add(struct tir_context *cx, struct tir_kernel_code *kernel, struct t
 static int64_t row_bits(const struct tir_inst *inst)
 {
     const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
-    if (!box || !box->list_count || !box->list[box->list_count - 1])
+    const int64_t inner = box && box->list_count ? box->list[box->list_count - 1] : 0;
+    if (inner == 0 || inner == 1)
         return 0;
     int64_t bits = tir_elems[tir_ref_base(inst)->type->elem].bits;
     if (inst->op == TIR_OP_LOAD) // index tiles count too
