@@ -324,6 +324,8 @@ void tir_tmem_store_slot(struct tir_builder *b, struct tir_value *buffer, struct
 
 // Can a role compute v for itself, ahead of the products? Then roles that need it do.
 bool tir_tmem_is_ahead(struct tmem_plan *p, struct tir_value *v);
+// Can they compute all that says where the load is? Then they do.
+bool tir_tmem_find_ahead(struct tmem_plan *p, const struct tir_inst *load);
 // The reason if threads cannot bring the loaded tile in each round, else NULL.
 const char *tir_tmem_take_gather(struct tmem_plan *p, struct tmem_operand *o);
 void tir_tmem_build_gather_role(struct tmem_plan *p, struct tir_builder *b);

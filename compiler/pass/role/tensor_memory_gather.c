@@ -74,15 +74,22 @@ bool tir_tmem_is_ahead(struct tmem_plan *p, struct tir_value *v)
     return tir_follows(&ahead, v);
 }
 
+bool tir_tmem_find_ahead(struct tmem_plan *p, const struct tir_inst *load)
+{
+    bool all = true;
+    for (uint32_t i = 0; all && i < load->operand_count; i++)
+        all = !load->operands[i] || tir_tmem_is_ahead(p, load->operands[i]);
+    return all;
+}
+
 const char *tir_tmem_take_gather(struct tmem_plan *p, struct tmem_operand *o)
 {
     const struct tir_inst *load = o->tile->def;
     if (tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL ||
         !tir_is_only_read(p->f, tir_ref_base(load)))
         return "an operand is no tensor that the kernel only reads";
-    for (uint32_t i = 0; i < load->operand_count; i++)
-        if (load->operands[i] && !tir_tmem_is_ahead(p, load->operands[i]))
-            return "where an operand is depends on what the loop carries";
+    if (!tir_tmem_find_ahead(p, load))
+        return "where an operand is depends on what the loop carries";
     const char *no_copy = NULL;
     o->width = tir_tile_copy_width(p->f, p->cx->target, p->ranges, o->tile, &no_copy);
     if (!o->width && !tir_tensor_is_dense(p->f, tir_ref_base(load)))
@@ -174,7 +181,8 @@ static struct tir_value *slot_before(struct tir_builder *b, const struct tmem_en
     return tir_build1(b, TIR_OP_WHERE, slot->type, choice, 3);
 }
 
-// Hands on the slot that was filled `rounds` before, if `late` are left.
+// Hands on the slot that was filled `rounds` before, if `late` are left, to the CTA that
+// multiplies.
 static void hand_on(struct gather *g, struct tir_builder *b, const struct tmem_end *end,
                     int64_t rounds, struct tir_value *one)
 {
@@ -185,7 +193,8 @@ static void hand_on(struct gather *g, struct tir_builder *b, const struct tmem_e
     }
     struct tir_builder in = tir_tmem_begin_if(b, one);
     struct tir_value *bar = tir_tmem_slot(&in, end->channel->full, slot_before(&in, end, rounds));
-    tir_tmem_plain(&in, TIR_OP_ARRIVE, (struct tir_value *[]){bar, NULL, NULL}, 3);
+    struct tir_value *cta = end->channel->ctas > 1 ? tir_const_i32(in.f, 0) : NULL;
+    tir_tmem_plain(&in, TIR_OP_ARRIVE, (struct tir_value *[]){bar, NULL, cta}, 3);
     tir_tmem_end_if(&in);
 }
 

@@ -2,13 +2,14 @@
 // tensor_memory: two CTAs of a cluster multiply together (cta_group::2).
 //
 //     tiles (m, n) in (M by 128, N by 256) cluster(2, 1) { ... dot(a, b, s) ... }
-// has a pair where all products take what tensor copies bring and both tiles multiply by the same
-// second factor: one instruction then has the rows of both tiles. Each CTA has its rows of A and of
-// the sums, and copies half of the columns of B, as in examples/blackwell_ladder/8_pair.tir:
+// has a pair where both tiles multiply by the same second factor, which tensor copies bring: one
+// instruction then has the rows of both tiles. Each CTA has its rows of A and of the sums, and
+// copies half of the columns of B, as in examples/blackwell_ladder/8_pair.tir:
 //     the tiles are widened as the pass `cluster` does it, so each role walks the tiles of a pair
 //     load      of both CTAs completes at the `full` of the first, which expects the bytes of both
 //     multiply  works in the first CTA alone; its commits arrive in both
 //     compute   of both CTAs arrives at the `free` of the first
+//     gather    of both CTAs arrives at the `full` of the first, each with its rows of A
 //     scale     of both CTAs arrives at the `full` of the first; each arranges the scales of its
 //               rows of A and of all columns of B, and one copy is of those of both
 // Any other cluster is not made: without a pair, CTAs share no copies here.
@@ -75,8 +76,8 @@ static const char *take_operand(struct tmem_plan *p, uint32_t i, const uint32_t 
             if (is_of)
                 ways |= f % 2 == TIR_DOT_A ? 1 : factor->is_turned ? 2 : 4;
         }
-    if (o->is_gathered)
-        return "no tensor copy brings an operand";
+    if (o->is_gathered && ways > 1)
+        return "no tensor copy brings its second factor";
     if (ways & (ways - 1))
         return "a tile is an operand in two ways";
     if (o->is_computed)
@@ -121,7 +122,10 @@ void tir_tmem_widen_pair(struct tmem_plan *p, struct tir_builder *b)
 {
     const struct tir_type *i32 = tir_type_scalar(p->types, TIR_I32);
     tir_cluster_widen(p->f, p->cx);
-    tir_tmem_find_computable(p);
+    tir_tmem_find_computable(p); // where tiles begin are other values now
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        if (!p->operands[i].is_computed)
+            tir_tmem_find_ahead(p, tmem_load(&p->operands[i]));
     p->rank = tir_build1(b, TIR_OP_CTA_RANK, i32, NULL, 0);
     p->is_leader = tir_binary(b, TIR_OP_EQ, p->rank, tir_const_i32(p->f, 0));
 }

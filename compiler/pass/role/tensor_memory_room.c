@@ -230,7 +230,7 @@ static void count_arrivals(struct tmem_plan *p)
         g->channel.ctas = ctas;
         g->channel.fills = g->is_computed   ? ctas * p->compute_warps
                            : g->is_arranged ? ctas * p->scale_warps
-                           : g->is_gathered ? p->gather_warps
+                           : g->is_gathered ? ctas * p->gather_warps
                                             : 1;
         for (uint32_t t = 0; t < p->product_count; t++)
             g->channel.frees += g->products >> t & 1;
