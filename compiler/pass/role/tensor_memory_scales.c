@@ -30,8 +30,8 @@ static const char *take_load(const struct tmem_plan *p, const struct tir_inst *l
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     if (tmem_has_mask_or_pad(load))
         return "its scales have a mask or a pad";
-    if (!tir_param_of(p->f, tensor))
-        return "its scales are in no tensor";
+    if (!tir_is_only_read(p->f, tensor))
+        return "its scales are in no tensor that the kernel only reads";
     for (uint32_t d = 0; d < box->list_count; d++)
         if (box->list[d] < 0 || !tir_tmem_is_computable(p, tir_ref_indices(load)[d]))
             return "where its scales are depends on more than scalars";

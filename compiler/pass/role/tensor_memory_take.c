@@ -25,8 +25,8 @@ const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load)
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     if (tmem_has_mask_or_pad(load))
         return "an operand has a mask or a pad";
-    if (tensor->type->space != TIR_SPACE_GLOBAL || !tir_param_of(p->f, tensor))
-        return "an operand is no tensor";
+    if (tensor->type->space != TIR_SPACE_GLOBAL || !tir_is_only_read(p->f, tensor))
+        return "an operand is no tensor that the kernel only reads";
     for (uint32_t d = 0; d < box->list_count; d++)
         if (box->list[d] < 0 ? !tir_counts_along(load, d) : box->list[d] > TIR_TMA_MAX_BOX)
             return "a tensor copy fetches no such part";
@@ -459,27 +459,26 @@ static bool multiplies(const struct tir_inst *inst)
     return false;
 }
 
-// What is beside the products may not order memory, nor load what it stores. An atomic that only
-// adds to what is there is like a store.
+// Is inst, or anything in it, an atomic that orders memory?
+static bool orders_memory(const struct tir_inst *inst)
+{
+    tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_ATOMIC &&
+                                          (tir_acquires(in) || tir_releases(in))) return true;
+    return false;
+}
+
+// What is beside the products stays in the role that computes, in its order: loads of what the
+// kernel stores, too. It may not order memory before the products, whose operands come ahead.
 static const char *take_rest(const struct tmem_plan *p)
 {
-    const struct tir_func *f = p->f;
-    const uint32_t *uses = tir_count_uses(p->cx->scratch, p->f);
-    tir_foreach_inst(inst, f)
-        for (uint32_t i = 0; i < f->param_count; i++) {
-            const bool is_of =
-                tir_ops[inst->op].has_ref && tir_ref_base(inst) == f->params[i].value;
-            const bool reads = inst->op == TIR_OP_LOAD
-                                   ? f->params[i].direction != TIR_IN
-                                   : inst->op == TIR_OP_ATOMIC && uses[inst->results[0]->id];
-            if (is_of && reads)
-                return "a tensor is both read and written";
-            if (is_of && inst->op == TIR_OP_ATOMIC && (tir_acquires(inst) || tir_releases(inst)))
-                return "an atomic orders memory";
-        }
+    const char *early = "an atomic orders memory before a product";
+    if (orders_memory(p->loop))
+        return early;
     for (const struct tir_inst *up = p->loop; up != p->tiles; up = up->block->owner)
         for (const struct tir_inst *inst = up->prev; inst; inst = inst->prev)
-            if (orders(inst))
+            if (orders_memory(inst))
+                return early;
+            else if (orders(inst))
                 return "something beside stores has an effect before the product";
     for (uint32_t i = 0; i < p->branch_count; i++)
         if (!tir_tmem_is_computable(p, p->branches[i]->operands[0]))
