@@ -22,15 +22,22 @@ enum {
 
 struct tir_product {
     enum tir_engine engine;
-    enum tir_elem elem, acc; // of A and B; of the sums
+    enum tir_elem elem, acc; // of A, and mostly of B; of the sums
     enum tir_word kind;      // of the instruction
     uint32_t depth;          // K of one instruction
     uint32_t feature;        // of targets that have it
 };
 
+// Does one instruction multiply these elements? Those of fp8 also the other ones, and bytes with a
+// sign those without.
+bool tir_elems_multiply(enum tir_elem a, enum tir_elem b);
 // NULL: the engine has no such product.
-const struct tir_product *tir_product_find(enum tir_engine engine, enum tir_elem elem,
+const struct tir_product *tir_product_find(enum tir_engine engine, enum tir_elem a, enum tir_elem b,
                                            enum tir_elem acc);
+// The word for B's elements if A's are others, else NONE.
+enum tir_word tir_b_kind(enum tir_elem a, enum tir_elem b);
+// Has an instruction without scales for A's elements `kind` such ones of B?
+bool tir_kind_takes(enum tir_word kind, enum tir_word b_kind);
 // The first one of that kind: its depth and feature are those of all. NULL: there is none.
 const struct tir_product *tir_product_of_kind(enum tir_engine engine, enum tir_word kind);
 

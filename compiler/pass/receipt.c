@@ -89,8 +89,9 @@ void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
                         a == b ? "" : tir_words[b->kind].name, tir_elems[a->scale].name,
                         (long long)tir_scaled_block(a));
     else if (plan->mma)
-        tir_receipt_add(cx, TIR_TOPIC_DOT, dot->span, "dot: mma.sync m16n8k%u %s", plan->depth,
-                        tir_words[plan->kind].name);
+        tir_receipt_add(cx, TIR_TOPIC_DOT, dot->span, "dot: mma.sync m16n8k%u %s%s%s", plan->depth,
+                        tir_words[plan->kind].name, plan->b_kind ? " by " : "",
+                        plan->b_kind ? tir_words[plan->b_kind].name : "");
     else
         tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, dot->span,
                            "dot: fused multiply-adds, because %s", plan->refusal);

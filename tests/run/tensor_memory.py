@@ -20,6 +20,7 @@ import sys
 
 import by_number
 
+MIXED = [("e4m3", "e5m2"), ("i8", "u8")]  # which multiply each other
 KINDS = {"f16": ("f32", 2), "bf16": ("f32", 2), "tf32": ("f32", 4), "e4m3": ("f32", 1),
          "e5m2": ("f32", 1), "i8": ("i32", 1), "u8": ("i32", 1)}
 SCHEDULES = ["lazy", "eager", "adversarial"]
@@ -86,7 +87,7 @@ def draw_one(number):
             "a_in_tmem": r.random() < 0.4, "products": r.choice([1, 1, 2, 3]),
             "threads": 256 if n % 32 == 0 and r.random() < 0.3 else 128,
             "start": r.random() < 0.3, "schedule": r.choice([*SCHEDULES, f"random:{number}"]),
-            "elem_b": r.choice(["e4m3", "e5m2"]) if elem in ("e4m3", "e5m2") else elem,
+            "elem_b": r.choice(next((m for m in MIXED if elem in m), [elem])),
             "copied": r.random() < 0.5, "sums_copied": r.random() < 0.5 and n <= 128}
 
 
@@ -245,7 +246,7 @@ def check(tirc, ptxas, number, folder):
     text = kernels(c)
     path = pathlib.Path(folder, "k.tir")
     path.write_text(text, encoding="utf-8")
-    low, high = (0, 7) if c["elem"] == "u8" else (-4, 4)
+    low, high = (0, 7) if "u8" in (c["elem"], c["elem_b"]) else (-4, 4)
     wrong = run([tirc, "run", path, "--kernel=by_hand", f"--arch={c['arch']}", "--device=emu",
                  "--emu-check=full", f"--schedule={c['schedule']}", f"A=randint:{low}:{high}",
                  f"B=randint:{low}:{high}", "C=randint:-9:9", "--check=0",

@@ -28,6 +28,8 @@ KINDS = {"f16": ("f32", 8, True), "bf16": ("f32", 8, True), "e4m3": ("f32", 16, 
 # Of products with scales: elements of A and B, of the scales, and bytes that share one.
 SCALED = [("e4m3", "e4m3", "ue8m0", 32), ("e5m2", "e4m3", "ue8m0", 32), ("e4m3", "e5m2", "ue8m0", 32),
           ("u8", "u8", "ue8m0", 16), ("u8", "u8", "ue4m3", 8)]
+# Elements that one instruction multiplies by others.
+MIXED = [("e4m3", "e5m2"), ("i8", "u8")]
 EPILOGUES = {
     "plain": ("", "D[{at}] = OUT(acc);"),
     "scaled": ("a: f32", "D[{at}] = OUT(f32(acc) * a);"),
@@ -44,7 +46,8 @@ def draw(number):
     sums, vector, may_turn = KINDS[elem]
     size = lambda most: r.choice([r.randint(1, most), 128, 256])
     bm = r.choice([64, 128, 128, 192, 256])
-    c = {"elem": elem, "other": elem, "sums": sums, "bm": bm, "bk": r.choice([64, 128]), "scales": None,
+    others = next((m for m in MIXED if elem in m), [elem])
+    c = {"elem": elem, "other": random.Random(f"other {number}").choice(others), "sums": sums, "bm": bm, "bk": r.choice([64, 128]), "scales": None,
          "bn": r.choice([16, 32, 64, 128] + ([192, 256] if bm < 256 else [])),
          "a_turned": may_turn and r.random() < 0.3, "b_turned": may_turn and r.random() < 0.3,
          "batch": r.random() < 0.3, "stages": r.choice([1, 2, 3]), "epilogue": r.choice(list(EPILOGUES)),
@@ -117,7 +120,7 @@ def check(tirc, ptxas, number, folder):
     text = program(c)
     path, ptx = pathlib.Path(folder, "k.tir"), os.path.join(folder, "k.ptx")
     path.write_text(text, encoding="utf-8")
-    low, high = (0, 255 if c["scales"] else 7) if c["elem"] == "u8" else (-4, 4)
+    low, high = (0, 255 if c["scales"] else 7) if "u8" in (c["elem"], c["other"]) else (-4, 4)
     scales = ["SA=randint:1:4", "SB=randint:1:4"] if c["scales"] else []
     sizes = [f"{name}={c[name]}" for name in "MNK"] + (["P=3"] if c["batch"] else [])
     given = {"a": "a=0.5", "V": "V=randint:-9:9", "C": "C=randint:-9:9"}

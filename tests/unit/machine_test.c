@@ -49,7 +49,7 @@ static void products_are_consistent(void **state)
     for (uint32_t engine = 0; engine < TIR_ENGINE_COUNT; engine++)
         for (uint32_t elem = 1; elem < TIR_ELEM_COUNT; elem++)
             for (uint32_t acc = 1; acc < TIR_ELEM_COUNT; acc++) {
-                const struct tir_product *p = tir_product_find(engine, elem, acc);
+                const struct tir_product *p = tir_product_find(engine, elem, elem, acc);
                 if (!p)
                     continue;
                 found++;
@@ -61,6 +61,34 @@ static void products_are_consistent(void **state)
                 assert_int_equal(first->feature, p->feature);
             }
     assert_true(found > 0);
+}
+
+// Of two elements that multiply, each has a product with the other, of the same depth and sums, and
+// its word for B.
+static void products_of_two_elements(void **state)
+{
+    (void)state;
+    uint32_t found = 0;
+    for (uint32_t a = 1; a < TIR_ELEM_COUNT; a++)
+        for (uint32_t b = 1; b < TIR_ELEM_COUNT; b++) {
+            assert_int_equal(tir_elems_multiply(a, b), tir_elems_multiply(b, a));
+            if (a == b || !tir_elems_multiply(a, b))
+                continue;
+            found++;
+            assert_string_equal(tir_words[tir_b_kind(a, b)].name, tir_elems[b].name);
+            const enum tir_elem acc = tir_elem_is_float(a) ? TIR_F32 : TIR_I32;
+            assert_int_equal(tir_dot_elem(a, b, acc), acc);
+            for (uint32_t engine = 0; engine < TIR_ENGINE_COUNT; engine++) {
+                const struct tir_product *p = tir_product_find(engine, a, b, acc);
+                const struct tir_product *q = tir_product_find(engine, b, a, acc);
+                assert_non_null(p);
+                assert_int_equal(p->depth, q->depth);
+                assert_int_equal(p->feature, q->feature);
+                assert_true(tir_kind_takes(p->kind, tir_b_kind(a, b)));
+                assert_false(tir_kind_takes(TIR_WORD_kind_f16, tir_b_kind(a, b)));
+            }
+        }
+    assert_int_equal(found, 4); // fp8 and bytes, in both orders
 }
 
 // setmaxnreg takes multiples of 8 from 24 to 256, and waits for ever for registers that nobody has.
@@ -102,6 +130,7 @@ int main(void)
         cmocka_unit_test(unknown_targets_are_not_found),
         cmocka_unit_test(limits_are_consistent),
         cmocka_unit_test(products_are_consistent),
+        cmocka_unit_test(products_of_two_elements),
         cmocka_unit_test(role_registers_are_those_of_the_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

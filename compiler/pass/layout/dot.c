@@ -29,11 +29,12 @@ struct tir_dot_plan tir_dot_plan(const struct tir_target *target, const struct t
     struct tir_dot_plan plan = {.chunk = TIR_MAX(1, 128 / tir_elems[a->elem].bits)};
     if (tir_is_scaled_dot(dot))
         return scaled_plan(target, dot, plan);
-    if (a->elem != b->elem) {
+    if (!tir_elems_multiply(a->elem, b->elem)) {
         plan.refusal = "its operands have different element types";
         return plan;
     }
-    const struct tir_product *product = tir_product_find(TIR_ENGINE_MMA, a->elem, sums->elem);
+    const struct tir_product *product =
+        tir_product_find(TIR_ENGINE_MMA, a->elem, b->elem, sums->elem);
     if (!product)
         plan.refusal = "no mma instruction has these element types";
     else if (!(target->features & product->feature))
@@ -45,6 +46,7 @@ struct tir_dot_plan tir_dot_plan(const struct tir_target *target, const struct t
         return plan;
     plan.mma = true;
     plan.kind = product->kind;
+    plan.b_kind = tir_b_kind(a->elem, b->elem);
     plan.depth = product->depth;
     return plan;
 }

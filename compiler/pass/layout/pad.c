@@ -201,8 +201,8 @@ static void pad_product(struct pad *p, const struct tir_inst *dot)
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
     enum tir_elem sum = dot->results[0]->type->elem;
     const struct tir_product *product =
-        tir_product_find(TIR_ENGINE_MMA, a->elem, sum == TIR_F16 ? TIR_F32 : sum);
-    if (!product || a->elem != b->elem || !(p->cx->target->features & product->feature))
+        tir_product_find(TIR_ENGINE_MMA, a->elem, b->elem, sum == TIR_F16 ? TIR_F32 : sum);
+    if (!product || !(p->cx->target->features & product->feature))
         return;
     struct tir_tile_dim *rows = p->extents.of[dot->results[0]->id], *columns = &rows[1];
     struct tir_tile_dim *k = &tir_extents_at(&p->extents, dot, TIR_DOT_A)[1];

@@ -145,11 +145,12 @@ static const char *refuse_shape(const struct tir_inst *dot)
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type;
     const struct tir_type *b = dot->operands[TIR_DOT_B]->type;
     const struct tir_type *t = dot->results[0]->type;
-    const struct tir_product *product = tir_product_find(TIR_ENGINE_WGMMA, a->elem, t->elem);
+    if (!tir_elems_multiply(a->elem, b->elem))
+        return "its operands have different element types";
+    const struct tir_product *product =
+        tir_product_find(TIR_ENGINE_WGMMA, a->elem, b->elem, t->elem);
     if (!product)
         return "wgmma has no such element types";
-    if (a->elem != b->elem)
-        return "its operands have different element types";
     if (t->shape[0] % TIR_WGMMA_ROWS || t->shape[1] % TIR_WGMMA_COLUMNS ||
         a->shape[1] % product->depth)
         return "the tile is not a multiple of 64 rows, 8 columns and one instruction's depth";

@@ -296,6 +296,8 @@ static void lower_mma(struct product *p)
                 tir_set_word(lo->f, mma, TIR_ATTR_kind, p->plan.kind);
                 tir_set_int(lo->f, mma, TIR_ATTR_cols, 8);
                 tir_set_int(lo->f, mma, TIR_ATTR_depth, p->plan.depth);
+                if (p->plan.b_kind)
+                    tir_set_word(lo->f, mma, TIR_ATTR_b_kind, p->plan.b_kind);
                 if (scaled[0]) {
                     tir_set_int(lo->f, mma, TIR_ATTR_scales, scaled[0]->scales);
                     if (scaled[1] != scaled[0])

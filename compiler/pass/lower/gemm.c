@@ -27,7 +27,7 @@ struct lower_operands {
 struct gemm {
     struct lower *lo;
     struct tir_inst *inst;
-    enum tir_word kind;
+    enum tir_word kind, b_kind;  // of the elements of A; of those of B, if they are others
     uint32_t groups_m, groups_n; // warpgroups
     uint32_t rows, columns;      // of one warpgroup
     uint32_t n;                  // columns of one instruction
@@ -153,10 +153,11 @@ static bool set_kind(struct gemm *g)
     int64_t k = g->inst->operands[TIR_DOT_A]->type->shape[1];
     g->together = acc == TIR_I32 && tir_elem_is_float(a) ? 2 : 1; // sums of f16 (packed.c)
     const struct tir_product *product =
-        tir_product_find(TIR_ENGINE_WGMMA, a, g->together == 2 ? TIR_F16 : acc);
-    if (!product || a != b)
+        tir_product_find(TIR_ENGINE_WGMMA, a, b, g->together == 2 ? TIR_F16 : acc);
+    if (!product)
         return refuse(g, "it has no such element types");
     g->kind = product->kind;
+    g->b_kind = tir_b_kind(a, b);
     g->bits = tir_elems[a].bits;
     g->depth = product->depth;
     g->steps = (uint32_t)(k / g->depth);
@@ -264,6 +265,8 @@ static void build_wgmma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, u
     }
     struct tir_inst *wgmma = tir_build(&lo->b, TIR_OP_WGMMA, operands, n, types, own, 0);
     tir_set_word(lo->f, wgmma, TIR_ATTR_kind, g->kind);
+    if (g->b_kind)
+        tir_set_word(lo->f, wgmma, TIR_ATTR_b_kind, g->b_kind);
     tir_set_int(lo->f, wgmma, TIR_ATTR_cols, g->n);
     tir_set_int(lo->f, wgmma, TIR_ATTR_depth, g->depth);
     tir_set_int(lo->f, wgmma, TIR_ATTR_steps, count);
@@ -344,10 +347,11 @@ void tir_lower_gemm(struct lower *lo, struct tir_inst *inst)
     }
     build_product(&g);
     note_in_flight(&g);
-    tir_receipt_add(lo->cx, TIR_TOPIC_DOT, inst->span,
-                    "dot: wgmma m64n%uk%u.%s, %u of a warpgroup%s", g.n, g.depth,
-                    tir_words[g.kind].name, g.rows / M * g.steps * (g.columns / g.n),
-                    g.a_in_registers ? ", A from registers" : "");
+    tir_receipt_add(
+        lo->cx, TIR_TOPIC_DOT, inst->span, "dot: wgmma m64n%uk%u.%s%s%s, %u of a warpgroup%s", g.n,
+        g.depth, tir_words[g.kind].name, g.b_kind ? " by " : "",
+        g.b_kind ? tir_words[g.b_kind].name : "", g.rows / M * g.steps * (g.columns / g.n),
+        g.a_in_registers ? ", A from registers" : "");
 }
 
 void tir_lower_check_yield(struct lower *lo, const struct tir_inst *yield)

@@ -69,10 +69,8 @@ static bool set_kind(struct gemm *g)
     if (g->inst->operands[TIR_GEMM_SA] && !set_scaled(g, a))
         return false;
     if (!g->scaled)
-        g->product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, acc->elem);
-    const bool is_mixed =
-        g->scaled ? g->scaled->scales == 1 : tir_elem_is_fp8(a->elem) && tir_elem_is_fp8(b->elem);
-    if (!g->product || (a->elem != b->elem && !is_mixed))
+        g->product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, b->elem, acc->elem);
+    if (!g->product || (g->scaled && a->elem != b->elem && g->scaled->scales != 1))
         return tir_lower_tmem_refuse(g->lo, g->inst, "it has no such element types");
     if (!(g->lo->cx->target->features & g->product->feature)) {
         tir_lower_tmem_refuse(g->lo, g->inst, "the target has it for no such element types");
@@ -250,10 +248,10 @@ static void build_mma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, uin
     tir_set_word(lo->f, mma, TIR_ATTR_kind, g->product->kind);
     tir_set_int(lo->f, mma, TIR_ATTR_cols, g->n);
     tir_set_int(lo->f, mma, TIR_ATTR_depth, depth_of(g));
-    const enum tir_elem b = g->inst->operands[TIR_DOT_B]->type->elem;
-    if (b != g->inst->operands[TIR_DOT_A]->type->elem)
-        tir_set_word(lo->f, mma, TIR_ATTR_b_kind,
-                     tir_scaled_find(TIR_ENGINE_TCGEN05, b, TIR_UE8M0)->b_kind);
+    const enum tir_word b_kind = tir_b_kind(g->inst->operands[TIR_DOT_A]->type->elem,
+                                            g->inst->operands[TIR_DOT_B]->type->elem);
+    if (b_kind)
+        tir_set_word(lo->f, mma, TIR_ATTR_b_kind, b_kind);
     if (g->scaled)
         tir_set_int(lo->f, mma, TIR_ATTR_scales, g->scaled->scales);
     tir_set_int(lo->f, mma, TIR_ATTR_steps, count);

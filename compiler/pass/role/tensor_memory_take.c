@@ -301,12 +301,13 @@ static const char *take_product_shape(const struct tmem_plan *p, const struct ti
 {
     const struct tir_type *t = dot->results[0]->type;
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type;
+    const struct tir_type *b = dot->operands[TIR_DOT_B]->type;
     const char *why;
     if (tir_is_scaled_dot(dot))
         return tir_scaled_of(dot, p->cx->target, &why) ? NULL : why;
-    const struct tir_product *product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, t->elem);
-    if (!product || a->elem != dot->operands[TIR_DOT_B]->type->elem ||
-        !(p->cx->target->features & product->feature))
+    const struct tir_product *product =
+        tir_product_find(TIR_ENGINE_TCGEN05, a->elem, b->elem, t->elem);
+    if (!product || !(p->cx->target->features & product->feature))
         return "it has no such element types";
     if (!tir_tmem_block(t->shape[0]))
         return "the sums do not have rows in blocks of 64";

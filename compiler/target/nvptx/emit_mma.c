@@ -28,8 +28,8 @@ static const struct mma_row mma_rows[] = {
     {TIR_WORD_kind_i8,   16, TIR_I32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k16.row.col.s8"},
     {TIR_WORD_kind_u8,   32, TIR_I32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.u8"},
     {TIR_WORD_kind_u8,   16, TIR_I32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k16.row.col.u8"},
-    {TIR_WORD_kind_e4m3, 32, TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"},
-    {TIR_WORD_kind_e5m2, 32, TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32"},
+    {TIR_WORD_kind_e4m3, 32, TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3"},
+    {TIR_WORD_kind_e5m2, 32, TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2"},
 };
 // clang-format on
 
@@ -46,6 +46,18 @@ static const struct mma_row *find_mma(const struct tir_inst *inst)
             return row;
     }
     return NULL;
+}
+
+// The intrinsic's name says B's elements of fp8, and those of bytes if they are others.
+static const char *name_of(struct emit *e, const struct tir_inst *inst, const struct mma_row *row)
+{
+    const enum tir_word b = tir_attr_word(inst, TIR_ATTR_b_kind, TIR_WORD_NONE);
+    if (row->kind == TIR_WORD_kind_e4m3 || row->kind == TIR_WORD_kind_e5m2)
+        return tir_str_format(e->arena, "%s.%s.f32", row->name, tir_words[b ? b : row->kind].name)
+            .ptr;
+    return b ? tir_str_format(e->arena, "%s.%s", row->name, b == TIR_WORD_b_kind_i8 ? "s8" : "u8")
+                   .ptr
+             : row->name;
 }
 
 static void refuse(struct emit *e, const struct tir_inst *inst)
@@ -75,7 +87,8 @@ static void emit_plain(struct emit *e, const struct tir_inst *inst)
 {
     const struct mma_row *row = find_mma(inst);
     const struct tir_product *product = row ? tir_product_of_kind(TIR_ENGINE_MMA, row->kind) : NULL;
-    if (!product || !(e->ll->target->features & product->feature)) {
+    if (!product || !(e->ll->target->features & product->feature) ||
+        !tir_kind_takes(row->kind, tir_attr_word(inst, TIR_ATTR_b_kind, TIR_WORD_NONE))) {
         refuse(e, inst);
         return;
     }
@@ -87,7 +100,7 @@ static void emit_plain(struct emit *e, const struct tir_inst *inst)
     V args[10];
     for (uint32_t i = 0; i < count; i++)
         args[i] = tir_emit_bits(e, tir_emit_value(e, registers[i]), i < row->a + row->b ? ab : c);
-    set_results(e, inst, tir_llvm_call(e->ll, row->name, NULL, 0, args, count));
+    set_results(e, inst, tir_llvm_call(e->ll, name_of(e, inst, row), NULL, 0, args, count));
 }
 
 // With scales: PTX's kind, by their number in an instruction.

@@ -98,11 +98,6 @@ static const char *kind_wrong(const struct tir_inst *inst)
     return NULL;
 }
 
-static bool is_fp8(enum tir_word kind)
-{
-    return kind == TIR_WORD_kind_e4m3 || kind == TIR_WORD_kind_e5m2;
-}
-
 const char *tir_tcgen05_wrong(const struct tir_inst *inst)
 {
     const char *wrong = has_scales(inst) ? scales_wrong(inst) : kind_wrong(inst);
@@ -113,8 +108,8 @@ const char *tir_tcgen05_wrong(const struct tir_inst *inst)
         return wrong;
     const enum tir_word b_kind = tir_attr_word(inst, TIR_ATTR_b_kind, TIR_WORD_NONE);
     if (b_kind != TIR_WORD_NONE && tir_attr_int(inst, TIR_ATTR_scales, 0) != 1 &&
-        !(is_fp8(kind) && (b_kind == TIR_WORD_b_kind_e4m3 || b_kind == TIR_WORD_b_kind_e5m2)))
-        return "only elements of fp8, or with one scale, multiply others";
+        (has_scales(inst) || !tir_kind_takes(kind, b_kind)))
+        return "only elements of fp8, bytes, or elements with one scale multiply others";
     if (cols < TIR_TCGEN05_COLUMNS || cols > TIR_TCGEN05_MOST_COLUMNS || cols % TIR_TCGEN05_COLUMNS)
         return "no instruction has as many columns";
     if (steps < 1 || steps > TIR_WGMMA_STEPS)
@@ -141,8 +136,10 @@ static uint32_t code_of_b(const struct tir_inst *inst, uint32_t code)
 {
     switch (tir_attr_word(inst, TIR_ATTR_b_kind, TIR_WORD_NONE)) {
     case TIR_WORD_b_kind_e4m3:
+    case TIR_WORD_b_kind_u8:
         return 0;
     case TIR_WORD_b_kind_e5m2:
+    case TIR_WORD_b_kind_i8:
         return 1;
     case TIR_WORD_b_kind_e2m3:
         return 3;

@@ -45,6 +45,23 @@ static const struct wgmma_row rows[] = {
     {TIR_WORD_kind_u8, TAIL_NONE, "u8"},
 };
 
+// B's elements in PTX.
+static const char *elem_of_b(const struct tir_inst *inst, const struct wgmma_row *row)
+{
+    switch (tir_attr_word(inst, TIR_ATTR_b_kind, TIR_WORD_NONE)) {
+    case TIR_WORD_b_kind_e4m3:
+        return "e4m3";
+    case TIR_WORD_b_kind_e5m2:
+        return "e5m2";
+    case TIR_WORD_b_kind_i8:
+        return "s8";
+    case TIR_WORD_b_kind_u8:
+        return "u8";
+    default:
+        return row->elem;
+    }
+}
+
 static const struct wgmma_row *row_of(const struct tir_inst *inst)
 {
     enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
@@ -65,6 +82,8 @@ const char *tir_wgmma_wrong(const struct tir_inst *inst)
         row ? tir_product_of_kind(TIR_ENGINE_WGMMA, row->kind) : NULL;
     if (!product || tir_attr_int(inst, TIR_ATTR_depth, 0) != product->depth)
         return "no instruction has this kind and depth";
+    if (!tir_kind_takes(row->kind, tir_attr_word(inst, TIR_ATTR_b_kind, TIR_WORD_NONE)))
+        return "only elements of fp8 and bytes multiply others";
     if (cols < TIR_WGMMA_COLUMNS || cols > TIR_WGMMA_MOST_COLUMNS || cols % TIR_WGMMA_COLUMNS ||
         (integer && cols > 24 && cols % 16))
         return "no instruction has as many columns";
@@ -158,7 +177,8 @@ static void add_step(struct tir_text *text, const struct product *p, const struc
         tir_text_format(text, "add.s64 b, $%" PRIu32 ", %" PRId64 "; ", n->b_desc, b_step);
     tir_text_format(text, "wgmma.mma_async.sync.aligned.m64n%" PRId64 "k%" PRId64 ".%s.%s.%s ",
                     tir_attr_int(p->inst, TIR_ATTR_cols, 0),
-                    tir_attr_int(p->inst, TIR_ATTR_depth, 0), p->sum, p->row->elem, p->row->elem);
+                    tir_attr_int(p->inst, TIR_ATTR_depth, 0), p->sum, p->row->elem,
+                    elem_of_b(p->inst, p->row));
     tir_text_add(text, sums);
     tir_text_add(text, STR(", "));
     if (p->a_count)
