@@ -7,7 +7,6 @@ backward; kernels by hand that take over tiles. Loops have 0, 1, S - 1, S or S +
 enough for every order of the sums to be exact.
 """
 
-import dataclasses
 import pathlib
 import random
 import re
@@ -21,34 +20,8 @@ import product_loops  # pylint: disable=wrong-import-position
 import tensor_memory  # pylint: disable=wrong-import-position
 import tensor_memory_tiles as tiles  # pylint: disable=wrong-import-position
 import try_cancel  # pylint: disable=wrong-import-position
-
-WITH_TMEM = ["sm_100a", "sm_103a", "sm_110a"]
-EVERY = [*WITH_TMEM, "sm_120a"]
-WALKS = ["", ", persistent = true", ", persistent = dynamic"]
-
-
-@dataclasses.dataclass
-class Kernel:
-    kind: str
-    text: str
-    given: list  # sizes and inputs of a launch
-    whole: list  # the same of one with whole tiles and as many rounds as are enough for every slot
-    archs: list = dataclasses.field(default_factory=lambda: EVERY)
-    name: str = ""  # of the kernel, where the file has more than one
-    against: str = ""  # of its reference; "": the interpreter
-    wish: str = ""  # what the receipt must say
-    sms: int = 0  # multiprocessors of the emulator; 0: as many as it has
-    planted: str = ""  # the variant that bugs are planted in; "": the best
-
-
-def trips(r, stages):
-    return r.choice([0, 1, max(stages - 1, 0), stages, stages + 1])
-
-
-def odd(r, trip, step, of):
-    """About `trip` steps: the last one is often not whole, by a multiple of `of`."""
-    return max(trip * step - (of * r.randrange(step // of) if r.random() < 0.5 else 0), 0)
-
+import around
+from kernel import EVERY, WALKS, WITH_TMEM, Kernel, odd, trips
 
 def drawn(r, generator, fits):
     """The first program of another generator that fits."""
@@ -258,7 +231,8 @@ FAMILIES = [product_of_tiles(kind, ctas) for kind in ELEMENTS for ctas in (1, 2)
     [product_by_hand(kind, ctas) for kind in ELEMENTS for ctas in (1, 2)] + \
     [scales_by_hand(kind) for kind in SCALED] + \
     [grouped(kind) for kind in ELEMENTS] + \
-    [attention(kind) for kind in ELEMENTS[:2] for attention in (forward, backward)] + [takes_over]
+    [attention(kind) for kind in ELEMENTS[:2] for attention in (forward, backward)] + [takes_over] + \
+    [around.draw(name) for name in around.PROGRAMS]
 
 
 def draw(seed, number):

@@ -41,6 +41,13 @@ def has_roles(lines):
     return any(re.match(r"\s*role ", line) for line in lines)
 
 
+def may_be_harmless(lines):
+    """Of several products one may wait for what another has waited for, or come to columns that it has left, as of P over S.
+    Where the role that computes fills slots of operands, a full one says that it has read the sums before."""
+    compute = "\n".join(lines).partition("role compute ")[2].partition("\n    role ")[0]
+    return sum("gemm_tmem(" in line for line in lines) > 1 or bool(re.search(r"\bstore\((slots|factor)", compute))
+
+
 def is_needed(lines, at, writes, products):
     """Would the program be wrong without this commit, wait or fence?
 
