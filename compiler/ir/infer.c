@@ -118,7 +118,7 @@ static const struct tir_type *rule_permute(struct tir_query *q)
     return tir_infer_operand_layout(q, 0, tir_type_get(q->m->types, &t), layout);
 }
 
-// The tiles that are combined together have one shape and one layout.
+// The tiles that are combined together have one shape and one layout; a constant takes any.
 static bool combines_together(struct tir_query *q)
 {
     const struct tir_inst *inst = q->inst;
@@ -129,13 +129,16 @@ static bool combines_together(struct tir_query *q)
                          inst->result_count, count, TIR_MAX_COMBINED);
         return false;
     }
-    for (uint32_t i = 1; i < count; i++) {
+    const struct tir_type *first = NULL; // that is no constant
+    for (uint32_t i = 0; i < count; i++) {
         const struct tir_value *v = inst->operands[tir_combined_at(inst, i)];
         const struct tir_type *t = v->type;
+        const bool is_constant = v->kind == TIR_VALUE_CONST;
+        first = first || is_constant ? first : t;
         if (!tir_type_is_tile(t) || !tir_type_same_shape(t, x) ||
-            (v->kind != TIR_VALUE_CONST && t->layout != x->layout)) {
-            tir_infer_refuse(q, "%s and %s are not combined together", tir_infer_text(q, x),
-                             tir_infer_text(q, t));
+            (!is_constant && t->layout != first->layout)) {
+            tir_infer_refuse(q, "%s and %s are not combined together",
+                             tir_infer_text(q, is_constant ? x : first), tir_infer_text(q, t));
             return false;
         }
     }

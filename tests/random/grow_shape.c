@@ -140,7 +140,7 @@ static struct value combined(struct program *p, const struct form *f, const stru
                              struct value *x, int64_t n)
 {
     if (c->is_sum && is_float(f->elem) && !may_err(p)) {
-        const int digits = (int)tir_elems[f->elem].mantissa;
+        const int digits = exact_digits(f->elem);
         const int room = digits - (int)ceil(log2((double)n)); // of one term
         if (!sums_exactly(f->elem, x, (double)n) && room >= 1)
             *x = held(p, f, *x, ldexp(1, TIR_MIN(room, 3)), TIR_MIN(0, TIR_MAX(x->lsb, 3 - room)));
@@ -162,8 +162,7 @@ static const struct combination *sound_combination(struct program *p, const stru
                                                    int64_t n, bool is_scan)
 {
     const struct combination *c = pick_combination(p, f->elem, is_scan);
-    bool is_coarse =
-        is_float(f->elem) && ldexp(1, (int)tir_elems[f->elem].mantissa) < 2.0 * (double)n;
+    bool is_coarse = is_float(f->elem) && ldexp(1, exact_digits(f->elem)) < 2.0 * (double)n;
     return c->is_sum && is_coarse && !may_err(p) ? &combinations[1] : c;
 }
 

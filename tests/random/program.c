@@ -285,7 +285,7 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
     p->has_stages = chance(c, 8);
     p->needs = choose_from(c, needs);
     p->named = chance(c, 15) ? choose_from(c, named) : TIR_NONE;
-    p->layout_warps = chance(c, 25) && kind == TILES ? 1 << choose(c, 4) : 0;
+    p->layout_warps = chance(c, 20) && kind == TILES ? 1 << choose(c, 4) : 0;
     for (uint32_t i = 0; p->layout_warps && !p->is_wide && i < 3; i++)
         p->sizes[i] = 4 << choose(c, 5);
     p->loose = chance(c, 25);

@@ -170,6 +170,8 @@ static inline bool may_err(const struct program *p)
 
 // range.c
 double unit(enum tir_elem elem, double most); // distance of neighbours of that size
+// Sums of whole numbers up to 2^digits are exact.
+int exact_digits(enum tir_elem elem);
 bool sums_exactly(enum tir_elem elem, const struct value *v, double terms);
 // v, held to at most `most` and to multiples of 2^lsb where it is not yet.
 struct value held(struct program *p, const struct form *f, struct value v, double most, int lsb);

@@ -14,9 +14,15 @@ double unit(enum tir_elem elem, double most)
     return is_float(elem) ? ldexp(most, 1 - digits(elem)) : 0;
 }
 
+// e2m3 ends at 7.5, before its digits do.
+int exact_digits(enum tir_elem elem)
+{
+    return elem == TIR_E2M3 ? 2 : digits(elem);
+}
+
 bool sums_exactly(enum tir_elem elem, const struct value *v, double terms)
 {
-    return !is_float(elem) || v->most * terms <= ldexp(1, digits(elem) + v->lsb);
+    return !is_float(elem) || v->most * terms <= ldexp(1, exact_digits(elem) + v->lsb);
 }
 
 struct value held(struct program *p, const struct form *f, struct value v, double most, int lsb)

@@ -99,14 +99,19 @@ static bool has_bits(const struct form *f)
     return is;
 }
 
+// The type of a variable, and its layout in programs that state them: what is assigned may have one.
+static const char *stated(struct program *p, const struct form *f)
+{
+    const char *type = form_text(p, f);
+    return p->layout_warps && has_bits(f) ? say(p, "%s in %s", type, layout_text(p, f)) : type;
+}
+
 static void laid_out_statement(struct program *p)
 {
     const struct form f = pick_form(p);
-    const bool is_stated = p->layout_warps && has_bits(&f);
     const struct value e = grow(p, f);
     const struct variable *v = declare_variable(p, "x", f, e);
-    line(p, "let %s: %s%s%s = %s;", v->name, form_text(p, &f), is_stated ? " in " : "",
-         is_stated ? layout_text(p, &f) : "", e.text);
+    line(p, "let %s: %s = %s;", v->name, stated(p, &f), e.text);
 }
 
 // ---- variables that change
@@ -129,7 +134,7 @@ uint32_t sum_variable(struct program *p, struct form f)
 {
     struct variable *v = declare_variable(p, "sum", f, (struct value){.lsb = 0});
     v->is_var = v->is_sum = true;
-    line(p, "var %s: %s = %s;", v->name, form_text(p, &f), f.elem == TIR_BOOL ? "false" : "0");
+    line(p, "var %s: %s = %s;", v->name, stated(p, &f), f.elem == TIR_BOOL ? "false" : "0");
     return p->vars.len - 1;
 }
 
@@ -143,14 +148,14 @@ void var_statement(struct program *p)
     struct value e = kept(p, &f, grow_firm(p, f));
     struct variable *v = declare_variable(p, "v", f, e);
     v->is_var = true;
-    line(p, "var %s: %s = %s;", v->name, form_text(p, &f), e.text);
+    line(p, "var %s: %s = %s;", v->name, stated(p, &f), e.text);
 }
 
 // What is added to a sum by every round of the loops around it, made small enough to stay exact.
 static bool fits_sum(struct program *p, struct variable *v, struct value *e)
 {
     const double trips = p->trips / v->trips;
-    const double room = ldexp(1, (int)tir_elems[v->form.elem].mantissa - 1);
+    const double room = ldexp(1, exact_digits(v->form.elem) - 1);
     if (!is_float(v->form.elem)) {
         v->range.most = INFINITY;
         return true;
