@@ -33,6 +33,7 @@
 #include "pass/role/tensor_memory.h"
 
 #include "ir/walk.h"
+#include "pass/async/pipeline.h"
 #include "pass/async/stride.h"
 #include "pass/layout/choice.h"
 #include "pass/layout/operand.h"
@@ -54,10 +55,10 @@ struct tir_value *tir_tmem_alloc(struct tmem_plan *p, struct tir_builder *b,
     return v;
 }
 
-static struct tir_type slots_type(const struct tir_type *tile, enum tir_space space, int64_t slots)
+static struct tir_type tmem_slots_type(const struct tir_type *tile, int64_t slots)
 {
     struct tir_type t = {
-        .elem = tile->elem, .space = space, .rank = tile->rank + 1, .shape = {slots}};
+        .elem = tile->elem, .space = TIR_SPACE_TMEM, .rank = tile->rank + 1, .shape = {slots}};
     memcpy(t.shape + 1, tile->shape, tile->rank * sizeof(*t.shape));
     return t;
 }
@@ -70,20 +71,20 @@ static void build_rings(struct tmem_plan *p, struct tir_builder *b)
             tir_tmem_build_scale_slots(p, b, o);
         if (o->in_tmem || o->is_arranged)
             continue;
-        const struct tir_type tile = tmem_slot_type(o);
+        struct tir_type tile = tmem_slot_type(o);
         const uint32_t bits = tir_elems[tile.elem].bits;
         const int64_t row = tile.shape[tile.rank - 1] * bits / 8;
-        struct tir_type t =
-            slots_type(&tile, TIR_SPACE_SHARED, o->group ? o->group->channel.slots : 1);
         // Whatever the tile's rank: descriptors describe rows one after the other.
-        const int64_t rows[] = {t.shape[0], tir_type_count(&tile) / tile.shape[tile.rank - 1],
+        const int64_t rows[] = {tir_type_count(&tile) / tile.shape[tile.rank - 1],
                                 tile.shape[tile.rank - 1]};
-        t.layout =
+        tile.space = TIR_SPACE_SHARED;
+        tile.layout =
             tir_layout_reshape(p->types,
                                tir_layout_memory(p->types, TIR_COUNT_OF(rows), rows, bits,
                                                  o->is_scales ? 0 : tir_layout_swizzle_for(row)),
-                               t.rank, t.shape);
-        o->buffer = tir_tmem_alloc(p, b, tir_type_get(p->types, &t), "slots");
+                               tile.rank, tile.shape);
+        const int64_t slots = o->group ? o->group->channel.slots : 1;
+        o->buffer = tir_tmem_alloc(p, b, tir_slots_type(p->f, &tile, slots), "slots");
     }
 }
 
@@ -129,7 +130,7 @@ static struct tir_value *build_tmem(struct tmem_plan *p, struct tir_builder *b,
                                     struct tir_value *base, int64_t *column,
                                     const struct tir_type *tile, int64_t slots, const char *name)
 {
-    const struct tir_type t = slots_type(tile, TIR_SPACE_TMEM, slots);
+    const struct tir_type t = tmem_slots_type(tile, slots);
     struct tir_value *v = tir_build1(b, TIR_OP_TMEM_BUFFER, tir_type_get(p->types, &t), &base, 1);
     v->name = tir_intern_cstr(p->f->module->names, name);
     if (*column)
