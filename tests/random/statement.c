@@ -99,7 +99,8 @@ static bool has_bits(const struct form *f)
     return is;
 }
 
-// The type of a variable, and its layout in programs that state them: what is assigned may have one.
+// The type of a variable, and its layout in programs that state them: what is assigned may have
+// one.
 static const char *stated(struct program *p, const struct form *f)
 {
     const char *type = form_text(p, f);
