@@ -172,10 +172,11 @@ void tir_emit_wgmma(struct emit *e, const struct tir_inst *inst);
 // A register of sums that a wait gives, as it is. Where two halves of a register are to be computed
 // with at once, ptxas makes the register as soon as its sums are written, which is in front of the
 // wait (13.0: it serialises the products, C7514, or waits at once, C7517). It moves no permutation.
-// So it is with sums of f16, and with those of one instruction that are cast to 16 bits.
+// So it is with sums of f16, and with those cast to 16 bits that one instruction makes, or that are
+// in flight past a loop, such as a wait for an mbarrier.
 V tir_emit_in_place(struct emit *e, V sums);
-// Is v a sum that one instruction makes and a wait gives, or a choice of such a one?
-bool tir_emit_has_single_sum(const struct emit *e, struct tir_value *v);
+// Is v, which is cast to 16 bits, such a sum, or a choice of one?
+bool tir_emit_pairs_early(const struct emit *e, struct tir_value *v);
 // The wait of an await or a wait_group for these values instead of its operands; replaces them by
 // their values after it.
 void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values);

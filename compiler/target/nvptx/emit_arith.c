@@ -476,7 +476,7 @@ static void emit_elementwise(struct emit *e, const struct tir_inst *inst,
     for (uint32_t i = 0; i < inst->operand_count; i++)
         in[i] = tir_emit_value(e, inst->operands[i]);
     if (kind->op == TIR_OP_CAST && kind->from == TIR_F32 && tir_elems[kind->to].bits == 16 &&
-        tir_emit_has_single_sum(e, inst->operands[0]))
+        tir_emit_pairs_early(e, inst->operands[0]))
         in[0] = tir_emit_in_place(e, in[0]);
     V v = tir_emit_call(e, kind, in);
     if (!v)

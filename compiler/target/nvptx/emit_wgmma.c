@@ -267,18 +267,31 @@ V tir_emit_in_place(struct emit *e, V sums)
     return LLVMBuildBitCast(e->b, v, type, "");
 }
 
-// NO: one instruction makes the sum v, which a wait gives.
+// Does the code between a product and a wait for it loop? Waits for mbarriers do.
+static bool is_loop_between(const struct tir_inst *product, const struct tir_inst *wait)
+{
+    for (const struct tir_inst *inst = wait->prev; inst != product; inst = inst->prev) {
+        if (!inst)
+            return true; // it starts in another block
+        tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_WAIT || tir_is_loop(in)) return true;
+    }
+    return false;
+}
+
+// NO: ptxas makes pairs of the sum v, which a wait gives, in front of that.
 static enum tir_answer ask_other(void *user, struct tir_value *v)
 {
     (void)user;
     if (!v->def || v->def->op != TIR_OP_AWAIT)
         return v->def && v->def->op == TIR_OP_WHERE ? TIR_IF_OPERANDS : TIR_YES;
     const struct tir_inst *product = v->def->operands[v->index]->def;
-    const bool single = product && product == sums_of(v).begin && product_of(product).steps == 1;
-    return single ? TIR_NO : TIR_YES;
+    if (!product || product->op != TIR_OP_WGMMA)
+        return TIR_YES;
+    const bool single = product == sums_of(v).begin && product_of(product).steps == 1;
+    return single || is_loop_between(product, v->def) ? TIR_NO : TIR_YES;
 }
 
-bool tir_emit_has_single_sum(const struct emit *e, struct tir_value *v)
+bool tir_emit_pairs_early(const struct emit *e, struct tir_value *v)
 {
     const enum tir_answer answer = ask_other(NULL, v);
     if (answer != TIR_IF_OPERANDS)
