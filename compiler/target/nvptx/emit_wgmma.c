@@ -344,8 +344,8 @@ static bool add_sources(struct emit *e, const struct tir_value *v, source_list *
     return true;
 }
 
-// May a product still be computing v?
-static bool is_in_flight(struct emit *e, const struct tir_value *v)
+// Does an operation `op` make v, or what a loop or a branch may give as it?
+static bool is_made_by(struct emit *e, const struct tir_value *v, enum tir_op op)
 {
     struct bitset seen = bitset_new(e->arena, e->f->value_count);
     source_list work = {0};
@@ -354,7 +354,7 @@ static bool is_in_flight(struct emit *e, const struct tir_value *v)
         v = vec_pop(&work);
         if (v->kind == TIR_VALUE_CONST || !bitset_insert(&seen, v->id) || add_sources(e, v, &work))
             continue;
-        if (v->def && v->def->op == TIR_OP_WGMMA)
+        if (v->def && v->def->op == op)
             return true;
     }
     return false;
@@ -476,7 +476,7 @@ enum opening { BEGINS, FENCES, MOVES };
 // last: of the products in one piece, of which p is the first.
 static enum opening opening_of(struct emit *e, const struct product *p, const struct tir_inst *last)
 {
-    if (!p->kept || is_in_flight(e, p->registers[p->a_count]))
+    if (!p->kept || is_made_by(e, p->registers[p->a_count], TIR_OP_WGMMA))
         return BEGINS;
     uint32_t place;
     enum opening opening = BEGINS;
@@ -676,7 +676,9 @@ void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
         values[at[i]] = output_of(e, v, outputs, i);
 }
 
-// Moves A to registers in front of a fence: LLVM knows of others which values lie in them.
+// Moves A to registers in front of a fence: LLVM knows of others which values lie in them. Sums of
+// f16 that are A as they are go there by a permutation: ptxas takes a move for one register, then
+// wants them where both products do, and may not find such registers (13.0: C7511).
 static void emit_fence(struct emit *e, const struct tir_inst *fence, V *values)
 {
     const uint32_t count = fence->operand_count;
@@ -686,7 +688,13 @@ static void emit_fence(struct emit *e, const struct tir_inst *fence, V *values)
     LLVMTypeRef type = add_outputs(e, &constraints, fence->operands, count, "=&");
     add_inputs(&constraints, fence->operands, count);
     tir_text_add(&constraints, STR("~{memory}"));
-    add_moves(&text, 0, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const bool is_sum = is_made_by(e, fence->operands[i], TIR_OP_AWAIT);
+        tir_text_format(&text,
+                        is_sum ? "prmt.b32 $%" PRIu32 ", $%" PRIu32 ", 0, 0x3210; "
+                               : "mov.b32 $%" PRIu32 ", $%" PRIu32 "; ",
+                        i, count + i);
+    }
     tir_text_add(&text, STR("wgmma.fence.sync.aligned;"));
     V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
                        TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, values, count);
