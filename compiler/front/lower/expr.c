@@ -252,7 +252,11 @@ static struct val choose(struct lower *l, const struct ast_expr *e, struct tir_v
     if (!convert_unify_shapes(l, &u, all, 3))
         return val_poison();
     struct tir_value *operands[] = {all[0].ir, all[1].ir, all[2].ir};
-    struct tir_value *v = build_one(l, TIR_OP_WHERE, all[1].ir->type, operands, 3);
+    const struct tir_layout *layout = NULL; // a constant has none
+    for (uint32_t i = 0; i < 3 && !layout; i++)
+        layout = operands[i]->type->layout;
+    const struct tir_type *type = tir_type_with_layout(l->cx->types, operands[1]->type, layout);
+    struct tir_value *v = build_one(l, TIR_OP_WHERE, type, operands, 3);
     convert_note_literal(l, v, a, b);
     return val_ir(v);
 }
