@@ -421,8 +421,8 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_REMOTE] = tir_emit_memory,
     [TIR_OP_ALLOC] = tir_emit_memory,
     [TIR_OP_ALIAS] = tir_emit_memory,
-    [TIR_OP_PACK] = tir_emit_memory,
-    [TIR_OP_UNPACK] = tir_emit_memory,
+    [TIR_OP_PACK] = tir_emit_pack_op,
+    [TIR_OP_UNPACK] = tir_emit_unpack_op,
     // emit_atomic.c
     [TIR_OP_RED] = tir_emit_red,
     // emit_print.c

@@ -132,10 +132,16 @@ bool tir_emit_small_pair(struct emit *e, const struct tir_inst *cast);
 void tir_emit_expansions(struct emit *e);
 V tir_emit_call(struct emit *e, const struct tir_elementwise *kind, V *in);
 
-// emit_memory.c: loads, stores, atomics, asynchronous copies, packing.
-void tir_emit_memory(struct emit *e, const struct tir_inst *inst);
+// emit_pack.c: small values in words.
+unsigned tir_emit_bytes(const struct emit *e, LLVMTypeRef type);              // in memory
+V tir_emit_words(struct emit *e, V *words, uint32_t count, LLVMTypeRef word); // as a vector
 V tir_emit_pack(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type);
 void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *parts);
+void tir_emit_pack_op(struct emit *e, const struct tir_inst *inst);
+void tir_emit_unpack_op(struct emit *e, const struct tir_inst *inst);
+
+// emit_memory.c: loads, stores, atomics, asynchronous copies.
+void tir_emit_memory(struct emit *e, const struct tir_inst *inst);
 // A pointer to base + at (NULL: 0) + offset, in bytes.
 V tir_emit_address(struct emit *e, const struct tir_value *base, const struct tir_value *at,
                    int64_t offset);
