@@ -12,6 +12,10 @@
 //     for k in range(0, K, 64) carry (x = load(A[0])) { ... yield load(A[k + 64]); }
 // There x is load(A[k]): what it begins with is that with 0 for k, and what it goes on with is that
 // with k + 64 for k.
+//
+// What a loop carries otherwise goes by what it begins with and by what it goes on with, if that
+// follows from itself (`i` of `while i < n { i += 1; ... }`): two such values are equal in each
+// round.
 
 #include "ir/follow.h"
 #include "pass/sync_check/sync_check.h"
@@ -194,6 +198,55 @@ static void find_carried_ahead(struct sync_program *p, const struct tir_inst *lo
     }
 }
 
+// What a round yields, read with something in place of one carried value.
+struct recurrence {
+    struct sync_program *p;
+    const struct tir_value *carried;
+};
+
+static enum tir_answer ask_recurrence(void *user, struct tir_value *v)
+{
+    const struct recurrence *of = user;
+    if (v->kind == TIR_VALUE_CONST || (v->def ? v->def->block : v->block) != of->carried->block)
+        return TIR_YES;
+    if (!v->def)
+        return of->p->sources[v->id].number ? TIR_YES : TIR_NO;
+    return v->def->region_count || !is_by_text(of->p->f, v->def) ? TIR_NO : TIR_IF_OPERANDS;
+}
+
+static void then_recur(void *user, struct tir_value *v)
+{
+    find_source(((struct recurrence *)user)->p, v->def);
+}
+
+// Leaves sources of the loop's block behind, too.
+static void find_carried(struct sync_program *p, const struct tir_inst *loop)
+{
+    enum { ITSELF = TIR_OP_COUNT + 3, CARRIED };
+    const struct tir_block *body = loop->regions[loop->region_count - 1];
+    const uint32_t first = loop->op == TIR_OP_FOR, begin = tir_fixed_count(loop);
+    for (uint32_t i = first; i < body->arg_count; i++) {
+        struct sync_source *source = &p->sources[body->args[i]->id];
+        struct tir_value *next = tir_yield_of(body)->operands[i - first];
+        if (source->number)
+            continue;
+        *source = (struct sync_source){.number = tir_sync_mix(ITSELF, 0) | 1, .block = body};
+        struct recurrence recurrence = {p, body->args[i]};
+        struct tir_follow follow;
+        tir_follow_init(&follow, p->cx->scratch, ask_recurrence, &recurrence);
+        follow.then = then_recur;
+        const bool recurs = tir_follows(&follow, next);
+        const uint64_t step = source_of(p, next).number;
+        const struct sync_source from = source_of(p, loop->operands[begin + i - first]);
+        *source = (struct sync_source){0};
+        if (recurs)
+            for (uint32_t r = 0; r < loop->region_count; r++)
+                p->sources[loop->regions[r]->args[i]->id] = (struct sync_source){
+                    .number = tir_sync_mix(tir_sync_mix(CARRIED, from.number), step) | 1,
+                    .block = loop->regions[r]};
+    }
+}
+
 static void find_sources(struct sync_program *p, const struct tir_block *block)
 {
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
@@ -201,6 +254,8 @@ static void find_sources(struct sync_program *p, const struct tir_block *block)
             find_counters(p, inst);
         if (inst->op == TIR_OP_FOR)
             find_carried_ahead(p, inst);
+        if (inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE)
+            find_carried(p, inst);
         for (uint32_t r = 0; r < inst->region_count; r++) {
             if (is_combination(inst))
                 find_combined(p, inst->regions[r]);
