@@ -31,7 +31,7 @@ const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load)
         if (box->list[d] < 0 ? !tir_counts_along(load, d) : box->list[d] > TIR_TMA_MAX_BOX)
             return "a tensor copy fetches no such part";
     const int64_t last = box->list[box->list_count - 1];
-    if (last >= 0 && (last == 0 || last * tir_elem_width(tensor->type->elem) % (8 * TMA_ROW)))
+    if (last >= 0 && (last == 0 || last * tir_elems[tensor->type->elem].bits % (8 * TMA_ROW)))
         return "the rows of an operand are no multiple of 16 bytes";
     for (uint32_t d = 0; d < box->list_count; d++)
         if (!tir_tmem_is_computable(p, tir_ref_indices(load)[d]) &&
