@@ -120,12 +120,14 @@ static struct sync_linear wrapped(struct sync_ask *a, const struct tir_value *to
                                   struct sync_linear x)
 {
     const struct tir_elem_info *elem = &tir_elems[to->type->elem];
+    if (elem->bits >= 32)
+        return x;
     const bool is_signed = elem->kind == TIR_KIND_SIGNED;
     const int64_t most = (INT64_C(1) << (elem->bits - is_signed)) - 1;
     const int64_t least = is_signed ? -most - 1 : 0;
     int64_t low, high;
     tir_sync_bounds(a->q, &x, &low, &high);
-    if (elem->bits >= 32 || (low >= least && high <= most))
+    if (low >= least && high <= most)
         return x;
     struct sync_linear rest = unknown(a, least, most, 0);
     struct sync_linear times = unknown(a, -SYNC_INFINITY, SYNC_INFINITY, 0);
