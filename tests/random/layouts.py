@@ -68,7 +68,7 @@ def program(seed):
     digits, axes = [digits[i] for i in order], [axes[i] for i in order]
     cuts = sorted(r.sample(range(1, len(digits)), r.randrange(4)))
     shape = [math.prod(digits[i:j]) for i, j in zip([0, *cuts], [*cuts, len(digits)])]
-    after, swaps = list(axes), 0
+    after = list(axes)
     is_far = r.random() < 0.2
     for _ in range(r.randrange(5)):
         i, j = r.sample([i for i, n in enumerate(digits) if n == 2], 2)
@@ -76,7 +76,7 @@ def program(seed):
             after[i], after[j] = after[j], after[i]
     stays = all((a == "warp") == (b == "warp") for a, b in zip(axes, after))
     first, second = layout(r, digits, axes), layout(r, digits, after)
-    if stays and WARPS > 1:  # warps keep their digits' strides
+    if stays:  # warps keep their digits' strides
         place = lambda text: text.split(": (")[1].rstrip(")]").split(", ")
         mine, theirs = place(first), place(second)
         theirs = [m if a == "warp" else t for m, t, a in zip(mine, theirs, axes)]
@@ -101,9 +101,9 @@ def run(tirc, folder, seed):
         return f"{target}: {built.stderr}{text}", False
     if exchanged and ".shared" in built.stdout:
         return f"{target}: elements stay in their warps, and went through shared memory\n{text}", False
-    done = subprocess.run([tirc, "run", file, f"--arch={target}", "--device=emu", "--check", "X=randint:0:1" if "bool" in
-                           text else "X=randint:-9:9" if "u8" not in text else "X=randint:0:200", "R=3"],
-                          capture_output=True, text=True, timeout=120)
+    numbers = "0:1" if "bool" in text else "0:200" if "u8" in text else "-9:9"
+    done = subprocess.run([tirc, "run", file, f"--arch={target}", "--device=emu", "--check",
+                           f"X=randint:{numbers}", "R=3"], capture_output=True, text=True, timeout=120)
     return (f"{target}: {done.stdout}{done.stderr}{text}" if done.returncode else None), "shfl" in built.stdout
 
 

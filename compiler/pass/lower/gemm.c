@@ -5,10 +5,11 @@
 // m64 blocks, and columns as at most 256 at a time; one wgmma operation takes as many steps along K
 // as lie at equal distances in memory.
 //
-// A from registers is the accumulator's fragment of a product, packed: two 16-bit columns are one
-// register. Packing writes registers, so a fence follows it. Until the wait nothing else may access
-// them (PTX ISA, "wgmma.wait_group"), not even read them, although A itself may be used: the fence
-// gives the product registers of its own, and they become operands of the await.
+// A from registers is packed: two 16-bit columns, which is the accumulator's fragment of a product,
+// or four 8-bit ones, are one register. Packing writes registers, so a fence follows it. Until the
+// wait nothing else may access them (PTX ISA, "wgmma.wait_group"), not even read them, although A
+// itself may be used: the fence gives the product registers of its own, and they become operands of
+// the await.
 
 #include "machine/budget.h"
 #include "machine/product.h"
