@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// bounds: one test for neighbours that are inside or outside together.
+// bounds: one test for neighbours that are inside or outside together, none where it is known.
 //
 //     let i: i32 = add(base, 3);          // 8 divides base
 //     let p: bool = lt(i, N);             // and N
@@ -9,6 +9,10 @@
 // Where the bound is a multiple of a unit, an index rounded down to a multiple of it is on the same
 // side of the bound. The elements of a vector then share one predicate, which cse sees. Indices are
 // followed through sums and casts that are known not to wrap.
+//
+//     let i: i32 = add(lane, 32);         // laneid(), from 0 to 31
+//     let p: bool = lt(i, 31);
+// becomes false. An access whose test is known costs nothing or has no test.
 
 #include "ir/range.h"
 #include "ir/walk.h"
@@ -121,12 +125,51 @@ static bool simplify(struct bounds *s, struct tir_inst *test)
     return false;
 }
 
+// 1 or 0: what the comparison of two integers gives, whatever they are; -1: that depends.
+static int answer(const struct bounds *s, const struct tir_inst *test)
+{
+    int64_t low[2], high[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        const enum tir_elem elem = test->operands[i]->type->elem;
+        if (!tir_elem_is_int(elem))
+            return -1;
+        tir_range_get(s->ranges, test->operands[i], &low[i], &high[i]);
+        if (low[i] < 0 && tir_elems[elem].kind == TIR_KIND_UNSIGNED)
+            return -1; // of 64 bits, and perhaps above what an int64 holds
+    }
+    const bool below = high[0]<low[1], above = low[0]> high[1];
+    const bool most = high[0] <= low[1], least = low[0] >= high[1];
+    switch (test->op) {
+    case TIR_OP_LT:
+        return below ? 1 : least ? 0 : -1;
+    case TIR_OP_LE:
+        return most ? 1 : above ? 0 : -1;
+    case TIR_OP_GT:
+        return above ? 1 : most ? 0 : -1;
+    case TIR_OP_GE:
+        return least ? 1 : below ? 0 : -1;
+    case TIR_OP_EQ:
+    case TIR_OP_NE:
+        return below || above ? test->op == TIR_OP_NE : -1;
+    default:
+        return -1;
+    }
+}
+
 enum tir_change tir_pass_bounds(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct bounds s = {.f = f, .ranges = tir_ranges_new(cx->scratch, f)};
+    struct tir_map known;
+    tir_map_init(&known, cx->scratch);
     bool changed = false;
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_LT || inst->op == TIR_OP_GE)
+    tir_foreach_inst(inst, f) {
+        const int is = tir_ops[inst->op].rule == TIR_RULE_COMPARE ? answer(&s, inst) : -1;
+        if (is >= 0)
+            tir_map_set(&known, tir_map_key(inst->results[0]), tir_const_bool(f, is));
+        else if (inst->op == TIR_OP_LT || inst->op == TIR_OP_GE)
             changed |= simplify(&s, inst);
+    }
+    tir_replace_uses_map(f, &known);
+    changed |= known.count > 0;
     return changed ? TIR_CHANGED : TIR_UNCHANGED;
 }

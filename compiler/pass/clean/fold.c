@@ -224,6 +224,17 @@ static bool does_nothing(const struct tir_inst *inst)
     }
 }
 
+// Words that are loaded where the predicate is false are zero; false: inst is no such load.
+static bool drop_load(struct fold *fold, const struct tir_inst *inst)
+{
+    int64_t c;
+    if (inst->op != TIR_OP_LD || !inst->operands[2] || !const_of(inst->operands[2], &c) || c)
+        return false;
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        replace(fold, inst->results[i], tir_const_like(fold->f, inst->results[i]->type, 0));
+    return true;
+}
+
 // Does operand i of inst say something of each element, whatever its layout?
 static bool is_by_element(const struct tir_inst *inst, uint32_t i)
 {
@@ -273,7 +284,7 @@ static struct tir_inst *fold_inst(struct fold *fold, struct tir_inst *inst)
     struct tir_value *r = tir_simplify(&b, inst, &fold->changed);
     if (r)
         replace(fold, inst->results[0], r);
-    if (r || does_nothing(inst)) {
+    if (r || does_nothing(inst) || drop_load(fold, inst)) {
         tir_remove(inst);
         fold->changed = true;
     }
