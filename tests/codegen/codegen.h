@@ -116,6 +116,7 @@ static inline tir_str compile_for(struct ir_unit *u, const char *arch)
 
 static inline void assert_has(tir_str ptx, const char *part)
 {
+    assert_non_null(ptx.ptr);
     if (!strstr(ptx.ptr, part))
         fail_msg("no '%s' in:\n%s", part, ptx.ptr);
 }

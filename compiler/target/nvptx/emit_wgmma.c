@@ -12,7 +12,9 @@
 // still needed afterwards is copied, and A in registers is moved, in front of a fence in the same
 // piece. What loops and branches give may share registers with other values that they give: as an
 // accumulator it is moved in front of the fence, and what they give of a product is moved by its
-// wait. Only sums that a loop carries, and nothing but products adds to, stay where they are.
+// wait. Only sums that a loop carries, and nothing but products adds to, stay where they are. Where
+// two begin with equal values, ptxas copies one of them where they are made: what is made in front
+// of a wait is moved behind it.
 //
 // A product that adds to the sums of the one before it, with nothing but arithmetic between them,
 // is one piece of inline PTX with it. To LLVM each of its operands costs more than an addition.
@@ -465,10 +467,22 @@ static bool is_moved_by_wait(struct emit *e, const struct tir_inst *product, boo
     return false;
 }
 
+// Is there a wait between what makes v, in the block of a product, and that?
+static bool is_awaited_since(const struct tir_inst *product, const struct tir_value *v)
+{
+    if (!v->def || v->def->block != product->block)
+        return false;
+    for (const struct tir_inst *inst = product->prev; inst != v->def; inst = inst->prev)
+        if (inst->op == TIR_OP_AWAIT)
+            return true;
+    return false;
+}
+
 // What stands in front of products for the accumulators that they add to: nothing, where they are
 // in flight, or only products have written them since they were numbers; a fence, in front of which
 // LLVM copies those that are needed again; moves and a fence, for what loops and branches give,
-// which LLVM may put into one register with other values that they give. If a wait moves a sum back
+// which LLVM may put into one register with other values that they give, and for what was made in
+// front of a wait. If a wait moves a sum back
 // to where a loop carries it, LLVM may copy it wherever something adds to it: then it is moved,
 // too, unless there is one such place, in front of a fence.
 enum opening { BEGINS, FENCES, MOVES };
@@ -483,7 +497,8 @@ static enum opening opening_of(struct emit *e, const struct product *p, const st
     bool is_carried = false, others;
     for (uint32_t i = p->a_count; i < p->a_count + p->kept; i++) {
         const struct tir_value *v = p->registers[i], *from = carried_sum_from(v);
-        if (!from && (v->def ? v->def->region_count : carrier_of(v, &place) != NULL))
+        const bool is_given = v->def ? v->def->region_count : carrier_of(v, &place) != NULL;
+        if (!from && (is_given || is_awaited_since(p->inst, v)))
             return MOVES;
         if (!from || from->kind != TIR_VALUE_CONST || e->uses[v->id] > 1)
             opening = FENCES;
