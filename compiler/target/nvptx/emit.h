@@ -175,6 +175,14 @@ void tir_emit_tensor(struct emit *e, const struct tir_inst *inst);
 
 // emit_wgmma.c: products on warpgroups.
 void tir_emit_wgmma(struct emit *e, const struct tir_inst *inst);
+// The wait of an await or a wait_group for these values instead of its operands; replaces them by
+// their values after it.
+void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values);
+#define TIR_WGMMA_STEPS 16 // of one operation, at most
+// Why no instructions do what a wgmma says, or NULL.
+const char *tir_wgmma_wrong(const struct tir_inst *inst);
+
+// wgmma_sums.c: where the registers of products may be copied.
 // A register of sums that a wait gives, as it is. Where two halves of a register are to be computed
 // with at once, ptxas makes the register as soon as its sums are written, which is in front of the
 // wait (13.0: it serialises the products, C7514, or waits at once, C7517). It moves no permutation.
@@ -183,12 +191,6 @@ void tir_emit_wgmma(struct emit *e, const struct tir_inst *inst);
 V tir_emit_in_place(struct emit *e, V sums);
 // Is v, which is cast to 16 bits, such a sum, or a choice of one?
 bool tir_emit_pairs_early(const struct emit *e, struct tir_value *v);
-// The wait of an await or a wait_group for these values instead of its operands; replaces them by
-// their values after it.
-void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values);
-#define TIR_WGMMA_STEPS 16 // of one operation, at most
-// Why no instructions do what a wgmma says, or NULL.
-const char *tir_wgmma_wrong(const struct tir_inst *inst);
 
 // emit_tcgen05.c: products in tensor memory, its loads, stores and allocation.
 void tir_emit_tcgen05(struct emit *e, const struct tir_inst *inst);
