@@ -370,8 +370,8 @@ static void try_order(struct search *search, uint32_t late)
     search->tried++;
     if (set_stages(s, &order, late) && place(s, &order, search->products)) {
         tir_schedule_time(s, &order);
-        const bool fits = order.words <= s->registers &&
-                          order.held + TIR_BUDGET_BESIDE_PRODUCTS <= s->all_registers;
+        const bool fits =
+            order.words <= s->registers && order.held + order.beside <= s->all_registers;
         if (fits && is_better(&order, &search->best)) {
             memcpy(search->best.at, order.at, s->ops.len * sizeof(*order.at));
             memcpy(search->best.stage, order.stage, s->ops.len);

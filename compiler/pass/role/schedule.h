@@ -43,6 +43,7 @@ struct schedule_order {
     int64_t cycles;  // of a round, predicted
     int64_t words;   // registers of a thread that tiles take
     int64_t held;    // those of them that are taken while a product starts, the most
+    int64_t beside;  // registers that must be left beside these
     bool is_rotated; // some op is of stage 1
 };
 

@@ -7,6 +7,7 @@
 // operations keep the schedulers and the special function units busy, and their warpgroup. The
 // warpgroup that is furthest behind goes first.
 
+#include "machine/budget.h"
 #include "machine/work.h"
 #include "pass/role/schedule.h"
 
@@ -144,25 +145,45 @@ static void use(struct life *life, const struct schedule *s, const struct schedu
     }
 }
 
+// Where the operations stand, by operation.
+static uint32_t *places(const struct schedule *s, const struct schedule_order *order)
+{
+    uint32_t *place = arena_array(s->scratch, uint32_t, s->ops.len);
+    for (uint32_t i = 0; i < s->ops.len; i++)
+        place[order->at[i]] = i;
+    return place;
+}
+
+// flies: a product reads its operands up to the end of the round if nobody awaits it before.
+static struct life life_of(const struct schedule *s, const struct schedule_order *order,
+                           const uint32_t *place, uint32_t op, bool flies)
+{
+    struct life life = {.last = place[op]};
+    vec_foreach(const struct schedule_edge, e, &s->edges)
+        if (e->first == op && e->kind != TIR_NEED_TURN)
+            use(&life, s, order, place, e, flies ? s->ops.len : 0);
+    return life;
+}
+
+// Is a result that is made at the place `at` in its registers at slot i?
+static bool lives(const struct life *life, uint32_t at, uint32_t i)
+{
+    return (i >= at && (life->wraps || i < life->last || i == at)) ||
+           (life->wraps && i < life->last_next);
+}
+
 // The registers that results take, by slot. An operation may put its result where an operand was
-// that is not used again. flies: what a loop adds to stays in its registers, and a product reads
-// its operands up to the end of the round if nobody awaits it before.
+// that is not used again. flies: what a loop adds to stays in its registers, too.
 static int64_t *live_words(const struct schedule *s, const struct schedule_order *order, bool flies)
 {
     const uint32_t count = s->ops.len;
-    uint32_t *place = arena_array(s->scratch, uint32_t, count);
+    const uint32_t *place = places(s, order);
     int64_t *live = arena_array(s->scratch, int64_t, count);
-    for (uint32_t i = 0; i < count; i++)
-        place[order->at[i]] = i;
     for (uint32_t op = 0; op < count; op++) {
-        struct life life = {.last = place[op]};
-        vec_foreach(const struct schedule_edge, e, &s->edges)
-            if (e->first == op && e->kind != TIR_NEED_TURN)
-                use(&life, s, order, place, e, flies ? count : 0);
+        const struct life life = life_of(s, order, place, op, flies);
         const bool is_kept = flies && s->ops.at[op].is_kept;
         for (uint32_t i = 0; i < count; i++)
-            if (is_kept || (i >= place[op] && (life.wraps || i < life.last || i == place[op])) ||
-                (life.wraps && i < life.last_next))
+            if (is_kept || lives(&life, place[op], i))
                 live[i] += s->ops.at[op].words;
     }
     return live;
@@ -181,16 +202,46 @@ static int64_t most_words(const struct schedule *s, const struct schedule_order 
     return live[*fullest];
 }
 
-// Those that are taken where a product starts. Between products operations go element by element,
-// so that what they give each other need not be there as a whole.
-static int64_t most_held(const struct schedule *s, const struct schedule_order *order)
+// Does a product take the result from registers?
+static bool is_operand(const struct schedule *s, uint32_t op)
 {
+    vec_foreach(const struct schedule_edge, e, &s->edges)
+        if (e->first == op && e->kind == TIR_NEED_VALUE && s->ops.at[e->later].is_product)
+            return s->ops.at[op].words > 0;
+    return false;
+}
+
+// Is an operand that is in registers made at slot i while a product reads one?
+static bool makes_operand(const struct schedule *s, const struct schedule_order *order,
+                          const uint32_t *place, uint32_t i)
+{
+    const uint32_t made = order->at[i];
+    if (!is_operand(s, made))
+        return false;
+    for (uint32_t op = 0; op < s->ops.len; op++) {
+        const struct life life = life_of(s, order, place, op, true);
+        const bool is_read = op == made ? i < life.last_next : lives(&life, place[op], i);
+        if (is_operand(s, op) && is_read)
+            return true;
+    }
+    return false;
+}
+
+// Those that are taken where a product starts, and how many must be left beside them. Between
+// products operations go element by element, so that what they give each other need not be there as
+// a whole; but ptxas wants an operand in registers of its own, in rows of four.
+static void hold(const struct schedule *s, struct schedule_order *order)
+{
+    const uint32_t *place = places(s, order);
     const int64_t *live = live_words(s, order, true);
-    int64_t most = 0;
-    for (uint32_t i = 0; i < s->ops.len; i++)
+    order->held = 0;
+    order->beside = TIR_BUDGET_BESIDE_PRODUCTS;
+    for (uint32_t i = 0; i < s->ops.len; i++) {
         if (s->ops.at[order->at[i]].is_product)
-            most = TIR_MAX(most, live[i]);
-    return most;
+            order->held = TIR_MAX(order->held, live[i]);
+        if (makes_operand(s, order, place, i))
+            order->beside = TIR_BUDGET_BESIDE_OPERANDS;
+    }
 }
 
 void tir_schedule_time(const struct schedule *s, struct schedule_order *order)
@@ -199,7 +250,7 @@ void tir_schedule_time(const struct schedule *s, struct schedule_order *order)
     uint32_t fullest;
     order->cycles = play(s, order, NULL);
     order->words = most_words(s, order, &fullest);
-    order->held = most_held(s, order);
+    hold(s, order);
     tir_arena_release(s->scratch, mark);
 }
 
