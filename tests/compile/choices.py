@@ -10,9 +10,7 @@ cheaper than the one chosen. Pairs of CTAs must be chosen where they are cheapes
 among what is chosen for large sizes; where the tiles of a pair would be more than half beyond M, none may be. Seed 0 is that of the day.
 """
 
-import argparse
 import collections
-import datetime
 import math
 import pathlib
 import random
@@ -20,6 +18,9 @@ import re
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "random"))
+import seeds  # pylint: disable=wrong-import-position
 
 SMS = 148
 DEFAULTS = {"BM": 128, "BN": 256, "BK": 64, "CM": 1, "CN": 1, "FLIP": False, "SPLIT": False, "PAD": False}
@@ -81,15 +82,9 @@ def drawn(r):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    for name in ("tirc", "matmul", "cost"):
-        parser.add_argument(name, type=pathlib.Path)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=24)
-    o = parser.parse_args()
-    seed = o.seed or datetime.date.today().toordinal()
-    print(f"seed {seed}")
-    b, configs, chosen = card(o.cost), list(configurations(o.matmul)), collections.Counter()
+    o = seeds.parser(__doc__, "tirc", "matmul", "cost", count=24).parse_args()
+    seed = seeds.first(o)
+    b, configs, chosen = card(pathlib.Path(o.cost)), list(configurations(pathlib.Path(o.matmul))), collections.Counter()
     sizes = [drawn(random.Random(f"{seed} {i}")) for i in range(o.count)] + [(8192, 8192, 8192), (4096, 4096, 4096)]
     with tempfile.TemporaryDirectory() as folder:
         ptx = pathlib.Path(folder, "k.ptx")

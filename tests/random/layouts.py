@@ -11,14 +11,14 @@ Where no digit has come to or gone from the warps, lanes exchange the elements: 
 Seed 0 is that of the day. A failing program is printed.
 """
 
-import argparse
-import datetime
 import math
 import pathlib
 import random
 import subprocess
 import sys
 import tempfile
+
+import seeds
 
 ELEMENTS = ["u8", "i8", "e4m3", "e5m2", "i16", "bf16", "f16", "i32", "f32", "i64", "f64", "bool"]
 TARGETS = ["sm_80", "sm_90a", "sm_100a"]
@@ -108,12 +108,8 @@ def run(tirc, folder, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("tirc")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=20)
-    options = parser.parse_args()
-    seed = options.seed or datetime.date.today().toordinal() * 1000
+    options = seeds.parser(__doc__, "tirc", count=20).parse_args()
+    seed = seeds.first(options)
     wrong = exchanges = 0
     with tempfile.TemporaryDirectory() as folder:
         for i in range(options.count):
@@ -122,7 +118,7 @@ def main():
             if finding:
                 wrong += 1
                 print(f"seed {seed + i}: {finding}")
-    print(f"{options.count} programs from seed {seed}, {exchanges} with shuffles, {wrong} findings")
+    print(f"{options.count} programs, {exchanges} with shuffles, {wrong} findings")
     return wrong > 0 or exchanges == 0
 
 

@@ -14,14 +14,14 @@ program is printed, with the command that runs it. With --notes nothing runs: a 
 warpgroups for sm_90a (C75xx, C76xx) fails, and programs whose best variant uses local memory are counted.
 """
 
-import argparse
-import datetime
 import pathlib
 import random
 import re
 import subprocess
 import sys
 import tempfile
+
+import seeds
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "codegen"))
 import assembled  # pylint: disable=wrong-import-position
@@ -215,18 +215,14 @@ def check_notes(tirc, seeds, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("tirc")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=8)
+    parser = seeds.parser(__doc__, "tirc", count=8)
     parser.add_argument("--require-sync", action="store_true", help="what sync_check leaves unchecked fails")
     parser.add_argument("--notes", action="store_true", help="nothing but what ptxas says is checked")
     options = parser.parse_args()
     if options.notes and not assembled.has_ptxas():
         print("no ptxas")
         return 77
-    first = options.seed or datetime.date.today().toordinal() * 1000
-    print(f"seed {first}")
+    first = seeds.first(options)
     failed, unchecked, too_large = 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         if options.notes:

@@ -16,15 +16,15 @@ receipt of each variant says of a place is held against what else it says there,
 - a reason is written out: no `(null)`, and no names of the compiler's own.
 """
 
-import argparse
 import collections
-import datetime
 import pathlib
 import random
 import re
 import subprocess
 import sys
 import tempfile
+
+import seeds
 
 TARGETS = ["sm_80", "sm_90", "sm_90a", "sm_100a", "sm_120a"]
 
@@ -174,16 +174,13 @@ def build(tirc, path, target):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("tirc")
-    parser.add_argument("--seed", type=int, default=datetime.date.today().toordinal())
-    parser.add_argument("--count", type=int, default=12)
+    parser = seeds.parser(__doc__, "tirc", count=12)
     parser.add_argument("--target", default="")
     parser.add_argument("--keep")
     options = parser.parse_args()
-    print(f"seed {options.seed}")
+    first = seeds.first(options)
     failures = refused = built = 0
-    for seed in range(options.seed, options.seed + options.count):
+    for seed in range(first, first + options.count):
         kernel = Kernel(seed)
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(options.keep or folder) / f"k{seed}.tir"

@@ -12,14 +12,14 @@ text, stated layouts, a file of their own or atomics on single elements, which e
 does to a tensor that it loads and stores, and a kernel by hand does so itself: it gets the barriers of a group.
 """
 
-import argparse
 import os
 import random
 import re
 import subprocess
 import sys
 import tempfile
-import time
+
+import seeds
 
 TARGETS = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
 OPTIONS = re.compile(r"(order|persistent|cluster|store_role)\b")
@@ -115,14 +115,8 @@ def check(tirc, generator, seed, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("tirc")
-    parser.add_argument("generator")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=20)
-    given = parser.parse_args()
-    seed = given.seed or int(time.time()) % 1000000
-    print(f"seed {seed}")
+    given = seeds.parser(__doc__, "tirc", "generator", count=20).parse_args()
+    seed = seeds.first(given)
     with tempfile.TemporaryDirectory() as folder:
         found = [check(given.tirc, given.generator, seed + i, folder) for i in range(given.count)]
     print(f"{found.count(True)} right, {found.count(False)} wrong, {found.count(None)} left out")

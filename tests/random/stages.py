@@ -12,14 +12,14 @@ with tcgen05 and with mma.sync fed by tensor copies, and
 Seed 0 is that of the day. A failing program is printed.
 """
 
-import argparse
-import datetime
 import pathlib
 import random
 import re
 import subprocess
 import sys
 import tempfile
+
+import seeds
 
 TARGETS = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
 SECONDS = 120  # of one compilation
@@ -91,12 +91,8 @@ def complaint(receipt, limit):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("tirc")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=20)
-    options = parser.parse_args()
-    seed = options.seed or int(datetime.date.today().strftime("%Y%m%d")) * 1000
+    options = seeds.parser(__doc__, "tirc", count=20).parse_args()
+    seed = seeds.first(options)
     most = limits(options.tirc)
     fewer = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +109,7 @@ def main():
                 if why:
                     sys.exit(f"seed {number}, {target}: {why}\n{path.read_text(encoding='utf-8')}")
                 fewer += "shared memory is full" in run.stdout
-    print(f"{options.count} programs from seed {seed}: all have the stages that fit, {fewer} fewer than they ask for")
+    print(f"{options.count} programs: all have the stages that fit, {fewer} fewer than they ask for")
 
 
 main()

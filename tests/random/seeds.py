@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What generators ask for, and their seed: the given one, or one of the day. It is printed, so that a run can be repeated."""
+
+import argparse
+import datetime
+
+
+def parser(description, *operands, count):
+    """Operands, --seed and --count; its first line describes the program."""
+    made = argparse.ArgumentParser(description=(description or "").split("\n", maxsplit=1)[0])
+    for operand in operands:
+        made.add_argument(operand)
+    made.add_argument("--seed", type=int, default=0, help="of the first program; 0: of the day")
+    made.add_argument("--count", type=int, default=count, help="programs")
+    return made
+
+
+def first(options):
+    """Seeds from it on are this run's. A day has 1000 of its own."""
+    seed = options.seed or datetime.date.today().toordinal() * 1000
+    print(f"seed {seed}", flush=True)
+    return seed
