@@ -138,14 +138,16 @@ def grouped(kind):
 
 def forward(kind):
     def draw(r):
+        drawn_as = kind if kind in product_loops.TYPES else "f16"
         while True:
             text, rows, _ = product_loops.program(r.randrange(1 << 40))
-            if f"Q: {kind}[" in text and "SQ:" not in text:
+            if f"Q: {drawn_as}[" in text and "SQ:" not in text:
                 break
+        text = re.sub(rf"\b{drawn_as}\b", kind, text)
         tile = int(re.search(r"tiles\(M by (\d+)\)", text)[1])
         step = int(re.search(r"range\(0, .*?, (\d+)(?:, stages = \d)?\) \{", text)[1])
         stages = int((re.search(r"stages = (\d)", text) or [0, 1])[1])
-        columns = odd(r, trips(r, stages), step, 8)
+        columns = odd(r, trips(r, stages), step, tiles.KINDS[kind][1])
         text = text.replace(f"tiles(M by {tile})", f"tiles(M by {tile}{r.choice(WALKS)})")
         inputs = ["Q=randint:-1:1", "K=randint:-1:1", "V=randint:-1:1", "L=randint:0:200"]
         many = [f"P=randint:-2:{columns + 2}", f"E=randint:0:{columns + 60}"]
@@ -207,7 +209,8 @@ def backward(kind):
              "CQ": r.choice([64, 128, 128]), "CT": r.choice([32, 64]), "S": r.choice([1, 2]), "walk": r.choice(WALKS)}
         c.update({name: text.format(**c) for name, text in MASKS[r.random() < 0.5].items()})
         inputs = [f"{name}=randint:-1:1" for name in "QKVGL"]
-        sizes = [f"M={odd(r, trips(r, c['S']), c['BQ'], 8)}", f"N={odd(r, trips(r, c['S']), c['CT'], 8)}"]
+        vector = tiles.KINDS[kind][1]
+        sizes = [f"M={odd(r, trips(r, c['S']), c['BQ'], vector)}", f"N={odd(r, trips(r, c['S']), c['CT'], vector)}"]
         most = 4 * max(c["CQ"], c["BT"])  # as many rows as keys: the last tile has rounds, too, and reads sums
         whole = [f"M={most}", f"N={most}"]
         return Kernel(f"{kind}, attention backward", r.choice(BACKWARD).format(**c), sizes + inputs, whole + inputs)
@@ -231,7 +234,7 @@ FAMILIES = [product_of_tiles(kind, ctas) for kind in ELEMENTS for ctas in (1, 2)
     [product_by_hand(kind, ctas) for kind in ELEMENTS for ctas in (1, 2)] + \
     [scales_by_hand(kind) for kind in SCALED] + \
     [grouped(kind) for kind in ELEMENTS] + \
-    [attention(kind) for kind in ELEMENTS[:2] for attention in (forward, backward)] + [takes_over] + \
+    [attention(kind) for kind in ELEMENTS for attention in (forward, backward)] + [takes_over] + \
     [around.draw(name) for name in around.PROGRAMS]
 
 

@@ -29,6 +29,7 @@ import assembled  # pylint: disable=wrong-import-position
 TARGETS = ["sm_80", "sm_90", "sm_90a", "sm_100a", "sm_120a"]
 SCHEDULES = ["lazy", "adversarial", "random:{}"]  # of the emulator, in turn
 SECONDS = 120  # of one run
+TYPES = ["bf16", "bf16", "f16", "f16", "tf32"]  # of what products multiply, as often
 MOST_ELEMENTS = 50000  # of 16 bits, that every target has shared memory for
 
 # Which scores count: in the tile at row m and column n, of R x N.
@@ -120,7 +121,7 @@ def extents(rng):
     while True:
         r, n = rng.choice([64, 128, 128]), rng.choice([64, 64, 96, 128, 16 * rng.randint(1, 13)])
         d, w = (rng.choice([32, 64, 128, 16 * rng.randint(1, 13)]) for _ in "dw")
-        t = rng.choice(["bf16", "bf16", "f16", "f16", "tf32"])
+        t = rng.choice(TYPES)
         stored = [rng.choice(["None", "None", "i8", "f32"]) for _ in "KV"]
         k, v = (STORED[s] for s in stored)
         if (r * d + n * d * k + n * w * v) * (2 if t == "tf32" else 1) <= MOST_ELEMENTS:
