@@ -346,13 +346,12 @@ static enum passage passage_of(struct emit *e, const struct tir_inst *wait, cons
 // once more after one for 1 behind one for 0 (C7517).
 static int64_t groups_after(const struct tir_inst *wait)
 {
-    const int64_t groups = tir_attr_int(wait, TIR_ATTR_groups, 0);
-    int64_t started = 0;
+    int64_t groups = tir_attr_int(wait, TIR_ATTR_groups, 0), started = 0;
     for (const struct tir_inst *inst = wait->prev; inst; inst = inst->prev) {
         if (inst->region_count && tir_emit_handles_products(inst))
             return groups;
         if (tir_is_group(inst, TIR_OP_WAIT_GROUP, TIR_DONE_WGMMA))
-            return TIR_MIN(groups, tir_attr_int(inst, TIR_ATTR_groups, 0) + started);
+            groups = TIR_MIN(groups, tir_attr_int(inst, TIR_ATTR_groups, 0) + started);
         started += tir_is_group(inst, TIR_OP_COMMIT_GROUP, TIR_DONE_WGMMA);
     }
     return groups;
