@@ -36,9 +36,8 @@ void *tir_map_get(const struct tir_map *map, uint64_t key)
     return slot ? map->entries[slot - 1].value : NULL;
 }
 
-static void grow(struct tir_map *map)
+static void grow(struct tir_map *map, uint32_t capacity)
 {
-    uint32_t capacity = map->capacity ? map->capacity * 2 : 8;
     struct tir_map_entry *entries = arena_array(map->arena, struct tir_map_entry, capacity);
     if (map->count)
         memcpy(entries, map->entries, map->count * sizeof *entries);
@@ -50,10 +49,18 @@ static void grow(struct tir_map *map)
         *find_slot(map, entries[i].key) = i + 1;
 }
 
+void tir_map_reserve(struct tir_map *map, uint32_t count)
+{
+    uint32_t capacity = 8;
+    while (capacity < count)
+        capacity *= 2;
+    grow(map, capacity);
+}
+
 void tir_map_set(struct tir_map *map, uint64_t key, void *value)
 {
     if (map->count == map->capacity)
-        grow(map);
+        grow(map, map->capacity ? map->capacity * 2 : 8);
     uint32_t *slot = find_slot(map, key);
     if (*slot) {
         map->entries[*slot - 1].value = value;
@@ -63,10 +70,15 @@ void tir_map_set(struct tir_map *map, uint64_t key, void *value)
     *slot = map->count;
 }
 
+// By words, and by FNV-1a what is left of one.
 uint64_t tir_hash_bytes(const void *bytes, size_t size, uint64_t seed)
 {
     const unsigned char *p = bytes;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed, word;
+    for (; size >= sizeof(word); size -= sizeof(word), p += sizeof(word)) {
+        memcpy(&word, p, sizeof(word));
+        hash = mix(hash ^ word);
+    }
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
     return hash;

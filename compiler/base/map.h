@@ -19,6 +19,7 @@ struct tir_map {
 };
 
 void tir_map_init(struct tir_map *map, struct tir_arena *arena);
+void tir_map_reserve(struct tir_map *map, uint32_t count);        // an empty map, for so many
 void *tir_map_get(const struct tir_map *map, uint64_t key);       // NULL: absent
 void tir_map_set(struct tir_map *map, uint64_t key, void *value); // adds or replaces
 
@@ -27,6 +28,6 @@ static inline uint64_t tir_map_key(const void *pointer)
     return (uint64_t)(uintptr_t)pointer;
 }
 
-uint64_t tir_hash_bytes(const void *bytes, size_t size, uint64_t seed); // FNV-1a
+uint64_t tir_hash_bytes(const void *bytes, size_t size, uint64_t seed);
 
 #endif

@@ -17,6 +17,8 @@ bool tir_str_equal(tir_str a, tir_str b)
 
 bool tir_str_is(tir_str a, const char *terminated)
 {
+    if (a.len && a.ptr[0] != terminated[0])
+        return false; // most are told apart by this
     return tir_str_equal(a, tir_str_of(terminated));
 }
 

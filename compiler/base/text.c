@@ -56,8 +56,9 @@ void tir_text_vformat(struct tir_text *text, const char *format, va_list args)
     va_copy(again, args);
     int length = vsnprintf(text->ptr + text->len, text->cap - text->len, format, args);
     assert(length >= 0);
+    const bool fits = text->len + (size_t)length < text->cap;
     size_t room = make_room(text, (size_t)length);
-    if (length > 0)
+    if (length > 0 && (!fits || room < (size_t)length))
         vsnprintf(text->ptr + text->len, room + 1, format, again);
     va_end(again);
     text->len += room;

@@ -190,6 +190,7 @@ static struct tir_func *clone_func(struct tir_module *m, const struct tir_func *
     copy->constants = constants;
     copy->value_count = copy->inst_count = 0;
     tir_map_init(&map, arena);
+    tir_map_reserve(&map, f->value_count);
     for (uint32_t i = 0; i < f->body->arg_count; i++) {
         struct tir_value *arg = f->body->args[i];
         tir_map_set(&map, tir_map_key(arg),
