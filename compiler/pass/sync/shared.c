@@ -49,6 +49,15 @@ static struct box through_permute(const struct tir_inst *permute, const struct b
 static void span_of(const struct tir_layout *l, uint32_t d, int64_t lo, int64_t n, int64_t *first,
                     int64_t *last)
 {
+    *first = *last = 0;
+    int64_t extent = 1;
+    for (uint32_t i = l->first[d]; i < l->first[d + 1]; i++) {
+        const struct tir_iter *it = &l->iters[i];
+        extent *= it->extent;
+        *last += it->axis == TIR_AXIS_REG ? (int64_t)(it->extent - 1) * it->stride : 0;
+    }
+    if (n == extent)
+        return; // all of it
     *first = INT64_MAX;
     *last = 0;
     for (int64_t i = lo; i < lo + n; i++) {
