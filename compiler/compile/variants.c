@@ -264,13 +264,19 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
                         struct tir_kernel_code *kernel, struct tir_func *f, tir_formula cost)
 {
     const struct tir_cost *card = &tir_costs[request->target.card];
-    struct tir_func *edges = tir_func_clone(f), *words = tir_func_clone(f),
-                    *any = tir_func_clone(f);
+    // The first configuration takes what no other does.
+    const bool is_one_of_many = f->config > 1 && !f->own_count;
+    struct tir_func *edges = tir_func_clone(f), *words = NULL, *any = NULL, *wide = NULL;
+    if (!is_one_of_many) {
+        words = tir_func_clone(f);
+        any = tir_func_clone(f);
+    }
     bool warpgroups = may_use_warpgroups(cx, request, f);
     align_inputs(&cx->scratch, edges);
     uint32_t vectors = align_rows(cx, f);
     align_packed(edges);
-    struct tir_func *wide = tir_func_clone(warpgroups ? f : edges);
+    if (!is_one_of_many)
+        wide = tir_func_clone(warpgroups ? f : edges);
     align_operands(edges, TIR_DOT_SA); // wide takes scales that are not
     if (!vectors)
         align_operands(f, TIR_DOT_SA);
@@ -278,7 +284,7 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
         tir_compile_whole_tiles(f);
     add(cx, kernel, f, DENSE_FACTS | vectors, "", cost);
     add(cx, kernel, edges, DENSE_FACTS, "__edges", cost);
-    if (f->config > 1 && !f->own_count) // the first one takes what no other does
+    if (is_one_of_many)
         return;
     add(cx, kernel, wide, TIR_FACT_UNIT_INNER | (warpgroups ? vectors : 0), "__wide", cost);
     if (align_operands(words, TIR_DOT_A))
@@ -289,14 +295,19 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
 static void add_others(struct tir_context *cx, struct tir_kernel_code *kernel, struct tir_func *f,
                        tir_formula cost)
 {
-    struct tir_func *narrow = tir_func_clone(f), *any = tir_func_clone(f);
+    const bool is_one_of_many = f->config > 1 && !f->own_count;
+    struct tir_func *narrow = NULL, *any = NULL, *wide = NULL;
+    if (!is_one_of_many || kernel->is_step)
+        narrow = tir_func_clone(f);
+    if (!is_one_of_many)
+        any = tir_func_clone(f);
     uint32_t vectors = align_rows(cx, f);
-    struct tir_func *wide = tir_func_clone(f);
+    if (!is_one_of_many)
+        wide = tir_func_clone(f);
     add(cx, kernel, f, DENSE_FACTS | vectors, "", cost);
-    if (f->config > 1 && !f->own_count && !kernel->is_step)
-        return;
-    add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow", cost); // beside a product's __edges
-    if (f->config > 1 && !f->own_count)
+    if (narrow) // beside a product's __edges
+        add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow", cost);
+    if (is_one_of_many)
         return;
     add(cx, kernel, wide, TIR_FACT_UNIT_INNER | vectors, "__wide", cost);
     add(cx, kernel, any, 0, "__any", cost);
