@@ -14,6 +14,7 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #define TRIPLE        "nvptx64-nvidia-cuda"
+#define MOST_IDLE     8 // target machines
 
 // Our IR is in SSA form and clean already, and codegen runs address and loop passes of its own.
 // What is left is what emission one operation at a time could not see: values that it repeats (gvn
@@ -116,6 +117,46 @@ static LLVMTargetMachineRef new_machine(struct tir_llvm *ll)
     return machine;
 }
 
+// Target machines that no module has at the moment: to make one takes LLVM a million instructions
+// and half a megabyte.
+static struct {
+    pthread_mutex_t lock;
+    uint32_t count;
+    struct {
+        const char *name;
+        uint32_t ptx;
+        LLVMTargetMachineRef machine;
+    } at[MOST_IDLE];
+} idle = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static LLVMTargetMachineRef take_machine(struct tir_llvm *ll)
+{
+    LLVMTargetMachineRef machine = NULL;
+    pthread_mutex_lock(&idle.lock);
+    for (uint32_t i = idle.count; i-- > 0 && !machine;) {
+        if (strcmp(idle.at[i].name, ll->target->name) || idle.at[i].ptx != ll->target->ptx)
+            continue;
+        machine = idle.at[i].machine;
+        idle.at[i] = idle.at[--idle.count];
+    }
+    pthread_mutex_unlock(&idle.lock);
+    return machine ? machine : new_machine(ll);
+}
+
+static void give_machine(struct tir_llvm *ll)
+{
+    pthread_mutex_lock(&idle.lock);
+    const bool is_kept = idle.count < MOST_IDLE;
+    if (is_kept) {
+        idle.at[idle.count].name = ll->target->name;
+        idle.at[idle.count].ptx = ll->target->ptx;
+        idle.at[idle.count++].machine = ll->machine;
+    }
+    pthread_mutex_unlock(&idle.lock);
+    if (!is_kept)
+        LLVMDisposeTargetMachine(ll->machine);
+}
+
 LLVMAttributeRef tir_llvm_enum_attribute(struct tir_llvm *ll, const char *name, uint64_t value)
 {
     return LLVMCreateEnumAttribute(ll->context, LLVMGetEnumAttributeKindForName(name, strlen(name)),
@@ -126,7 +167,7 @@ bool tir_llvm_init(struct tir_llvm *ll, const struct tir_target *target)
 {
     memset(ll, 0, sizeof(*ll));
     ll->target = target;
-    ll->machine = new_machine(ll);
+    ll->machine = take_machine(ll);
     if (!ll->machine)
         return false;
     LLVMContextRef c = ll->context = LLVMContextCreate();
@@ -169,7 +210,7 @@ void tir_llvm_drop(struct tir_llvm *ll)
     if (ll->context)
         LLVMContextDispose(ll->context);
     if (ll->machine)
-        LLVMDisposeTargetMachine(ll->machine);
+        give_machine(ll);
     LLVMMemoryBufferRef ptx = ll->ptx;
     memset(ll, 0, sizeof(*ll));
     ll->ptx = ptx;

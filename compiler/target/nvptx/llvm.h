@@ -2,10 +2,10 @@
 // One LLVM module on its way to PTX: the handles, the types, and the calls that need more than one
 // line of LLVM-C.
 //
-// Everything is per compilation; the only process-wide state is the one-time target initialisation
-// and LLVM's fatal-error hook. A fatal error inside LLVM jumps back to tir_llvm_protect, so it
-// never ends the host process; the handles are then left alone (leaked), because LLVM's state is
-// unknown.
+// Everything is per compilation; the only process-wide state is the one-time target initialisation,
+// LLVM's fatal-error hook and a few target machines that no compilation uses. A fatal error inside
+// LLVM jumps back to tir_llvm_protect, so it never ends the host process; the handles are then left
+// alone (leaked), because LLVM's state is unknown.
 #ifndef TIR_TARGET_NVPTX_LLVM_H
 #define TIR_TARGET_NVPTX_LLVM_H
 
