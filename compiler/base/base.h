@@ -21,6 +21,14 @@
 #define tir_unreachable() assert(!"unreachable")
 #endif
 
+// A function is compiled for wider vector units, too, which are used where there are some.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define TIR_WIDER __attribute__((target_clones("avx2", "default")))
+#else
+#define TIR_WIDER
+#endif
+
 #define TIR_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define TIR_MIN(a, b)       ((a) < (b) ? (a) : (b))
 #define TIR_MAX(a, b)       ((a) > (b) ? (a) : (b))

@@ -28,8 +28,9 @@ uint16_t tir_sync_use_strand(struct sync_run *r, uint16_t *strand)
 }
 
 // In lines, for which clocks have room: a loop that compilers take several numbers at a time. As
-// signed numbers, which all vector units compare: no strand has 2^31 events.
-static void join(uint32_t *restrict into, const uint32_t *restrict from, uint32_t count)
+// signed numbers, which all vector units compare: no strand has 2^31 events. The units that every
+// x86-64 has know no maximum of them.
+TIR_WIDER static void join(uint32_t *restrict into, const uint32_t *restrict from, uint32_t count)
 {
     enum { LINE = 16 };
     static_assert(SYNC_STRANDS % LINE == 0, "clocks are whole lines");
