@@ -409,6 +409,76 @@ static void accumulators_are_not_moved(void **state)
     tir_context_finish(&u.cx);
 }
 
+// Products m64n8 and their four sums, in text.
+#define FOUR(a, b, c, d) "let " #a ": f32, " #b ": f32, " #c ": f32, " #d ": f32 = "
+#define LIST(a, b, c, d) #a ", " #b ", " #c ", " #d
+#define PRODUCT(to, kept)                                  \
+    "fence(of = wgmma);\n" FOUR to "wgmma(q, a = q, " kept \
+    ", kind = bf16, cols = 8, depth = 16, steps = 1);\n"   \
+    "commit_group(engine = wgmma);\n"
+#define FRESH(to)               PRODUCT(to, "scale = false")
+#define ADD(to, sums)           PRODUCT(to, LIST sums)
+#define AWAIT(to, sums, groups) FOUR to "await(" LIST sums ", groups = " #groups ");\n"
+#define STORE(sums)             "st(O, 0, " LIST sums ", width = 16);\n"
+#define LOOP(to, begin, text)   FOUR to "for i: i32 in range(0, n) carry (" begin ") {\n" text "}\n"
+
+// Bodies of kernels, and their sums in registers that LLVM does not see.
+static const struct {
+    const char *body;
+    int sums;
+} chains[] = {
+    // A loop carries them in flight.
+    {LOOP((a, b, c, d), "w: f32 = f32(0), x: f32 = f32(0), y: f32 = f32(0), z: f32 = f32(0)",
+          ADD((e, f, g, h), (w, x, y, z)) "yield e, f, g, h;\n")
+         AWAIT((r, s, t, u), (a, b, c, d), 0) STORE((r, s, t, u)),
+     4},
+    // The second product goes on with the sums of the first, which are read, too.
+    {FRESH((a, b, c, d)) AWAIT((r, s, t, u), (a, b, c, d), 0) STORE((r, s, t, u))
+         ADD((e, f, g, h), (r, s, t, u)) AWAIT((w, x, y, z), (e, f, g, h), 0) STORE((w, x, y, z)),
+     4},
+    // Two that are apart.
+    {FRESH((a, b, c, d)) FRESH((e, f, g, h)) AWAIT((r, s, t, u), (a, b, c, d), 1)
+         STORE((r, s, t, u)) AWAIT((w, x, y, z), (e, f, g, h), 0) STORE((w, x, y, z)),
+     8},
+    // Two products add to the same sums.
+    {FRESH((a, b, c, d)) AWAIT((r, s, t, u), (a, b, c, d), 0) ADD((e, f, g, h), (r, s, t, u))
+         ADD((i, j, k, l), (r, s, t, u)) AWAIT((w, x, y, z), (e, f, g, h), 1) STORE((w, x, y, z))
+             AWAIT((m, o, p, v), (i, j, k, l), 0) STORE((m, o, p, v)),
+     0},
+    // Each round adds to the sums that were there before the loop.
+    {FRESH((a, b, c, d)) AWAIT((r, s, t, u), (a, b, c, d), 0) "for i: i32 in range(0, n) {\n" ADD(
+         (e, f, g, h), (r, s, t, u)) AWAIT((w, x, y, z), (e, f, g, h), 0) STORE((w, x, y, z)) "}\n",
+     0},
+    // A round starts a product while that of the round before it is in flight.
+    {FRESH((a, b, c, d)) LOOP((i, j, k, l), "w: f32 = a, x: f32 = b, y: f32 = c, z: f32 = d",
+                              FRESH((e, f, g, h)) AWAIT((r, s, t, u), (w, x, y, z), 1)
+                                  STORE((r, s, t, u)) "yield e, f, g, h;\n")
+         AWAIT((m, o, p, v), (i, j, k, l), 0) STORE((m, o, p, v)),
+     0},
+};
+
+static void sums_that_only_products_touch_are_unseen(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TIR_COUNT_OF(chains); i++) {
+        char source[4096], name[32];
+        snprintf(source, sizeof source,
+                 "kernel k(O: out f32[N], q: i64, n: i32)\n"
+                 "    threads(128) form(lowered) shared(1024)\n"
+                 "{\n%s}\n",
+                 chains[i].body);
+        struct ir_unit u;
+        parse_kernel(&u, source);
+        tir_str ptx = compile_for(&u, "sm_90a");
+        if (chains[i].sums)
+            assemble_clean(&u, "sm_90a", ptx);
+        snprintf(name, sizeof name, ".reg .b32 %%sum<%d>;", chains[i].sums);
+        assert_int_equal(count_of(ptx, name), chains[i].sums != 0);
+        assert_int_equal(count_of(ptx, "%sum") != 0, chains[i].sums != 0);
+        tir_context_finish(&u.cx);
+    }
+}
+
 // What no instruction does. m64n8: four accumulators f0..3 or i0..3, four registers of A i0..3.
 struct refused {
     const char *arch, *call, *message;
@@ -476,6 +546,7 @@ int main(void)
         cmocka_unit_test(every_number_of_columns_has_an_instruction),
         cmocka_unit_test(each_way_out_of_a_loop_waits),
         cmocka_unit_test(accumulators_are_not_moved),
+        cmocka_unit_test(sums_that_only_products_touch_are_unseen),
         cmocka_unit_test(other_products_are_refused),
         cmocka_unit_test(too_many_accumulators_are_refused),
     };

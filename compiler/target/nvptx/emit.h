@@ -17,9 +17,12 @@ typedef LLVMValueRef V; // the one short name: expansions are unreadable without
 
 struct emit_slot { // what stands for one IR value
     V v;
-    V wide;         // narrow: the i64 that v was cut from; NULL: computed in 32 bits
-    int64_t offset; // buffers: bytes to add to v
-    bool narrow;    // an i64 held in an i32
+    V wide;                      // narrow: the i64 that v was cut from; NULL: computed in 32 bits
+    int64_t offset;              // buffers: bytes to add to v
+    bool narrow;                 // an i64 held in an i32
+    bool is_read;                // a sum of wgmma_unseen.c: by what does not go on with it
+    uint32_t sum;                // its register there, from 1; 0: none
+    const struct tir_inst *pack; // of a sum: what makes one register of it and another, or NULL
 };
 
 struct emit {
@@ -51,6 +54,7 @@ struct emit {
     bool has_engines;        // the kernel starts tensor copies or products of warpgroups
     VEC(const struct tir_inst *) products; // of warpgroups that are emitted as one
     uint32_t product_inputs;               // that they take, with their accumulators
+    uint32_t sums;                         // registers that LLVM does not see
     struct bitset moved;                   // their results which began with sums that were moved
     const struct tir_inst *awaited;        // a wait that the loop in front of it has emitted
     bool moves_registers;                  // the kernel has a setmaxnreg
@@ -191,6 +195,18 @@ const char *tir_wgmma_wrong(const struct tir_inst *inst);
 V tir_emit_in_place(struct emit *e, V sums);
 // Is v, which is cast to 16 bits, such a sum, or a choice of one?
 bool tir_emit_pairs_early(const struct emit *e, struct tir_value *v);
+
+// wgmma_unseen.c: accumulators in registers that LLVM does not see.
+#define TIR_SUM "%%sum" // their name in a format
+// Before the kernel: decides which they are. `v` of their slots is poison where they are not read.
+void tir_emit_find_sums(struct emit *e);
+void tir_emit_declare_sums(struct emit *e); // in the entry
+bool tir_emit_is_sum(const struct emit *e, const struct tir_value *v);
+void tir_emit_add_sum(const struct emit *e, struct tir_text *text, const struct tir_value *v);
+// What those begin with that `loop` carries.
+void tir_emit_begin_sums(struct emit *e, const struct tir_inst *loop);
+// Those that a wait gives, behind it.
+void tir_emit_read_sums(struct emit *e, const struct tir_inst *wait);
 
 // emit_tcgen05.c: products in tensor memory, its loads, stores and allocation.
 void tir_emit_tcgen05(struct emit *e, const struct tir_inst *inst);

@@ -174,16 +174,22 @@ static void end_loop(struct emit *e, const struct loop *l, const struct tir_inst
     }
     tir_emit_at(e, l->done);
     for (uint32_t i = 0; i < l->inst->result_count; i++) {
+        if (tir_emit_is_sum(e, l->inst->results[i]))
+            continue;
         // A result is held like its carried value: join_widths.
         V phi = new_phi(e, l->inst->results[i]);
         add_incoming(phi, l->init[i], from);
         add_incoming(phi, l->next[i], bottom);
     }
     for (uint32_t i = 0; wait && i < wait->result_count; i++) {
+        if (tir_emit_is_sum(e, wait->results[i]))
+            continue;
         V phi = new_phi(e, wait->results[i]);
         add_incoming(phi, awaited[0][i], from);
         add_incoming(phi, awaited[1][i], bottom);
     }
+    if (wait)
+        tir_emit_read_sums(e, wait);
 }
 
 static void emit_for(struct emit *e, const struct tir_inst *inst)
@@ -206,6 +212,7 @@ static void emit_for(struct emit *e, const struct tir_inst *inst)
     for (uint32_t i = 0; i < count; i++)
         l.init[i] = value_as_held(e, inst->operands[TIR_FOR_INIT + i], carried[i]);
 
+    tir_emit_begin_sums(e, inst);
     l.from = LLVMGetInsertBlock(e->b);
     l.top = tir_emit_block(e, "loop");
     l.done = l.skipped = l.left = tir_emit_block(e, "done");
@@ -220,6 +227,8 @@ static void emit_for(struct emit *e, const struct tir_inst *inst)
     add_incoming(index_phi, begin, l.from);
     V *phis = arena_array(e->arena, V, count + 1);
     for (uint32_t i = 0; i < count; i++) {
+        if (tir_emit_is_sum(e, carried[i]))
+            continue;
         phis[i] = new_phi(e, carried[i]);
         add_incoming(phis[i], l.init[i], l.from);
     }
@@ -233,7 +242,8 @@ static void emit_for(struct emit *e, const struct tir_inst *inst)
         mark_no_unroll(e, branch);
     add_incoming(index_phi, next_index, l.bottom);
     for (uint32_t i = 0; i < count; i++)
-        add_incoming(phis[i], l.next[i], l.bottom);
+        if (phis[i])
+            add_incoming(phis[i], l.next[i], l.bottom);
     end_loop(e, &l, wait);
 }
 

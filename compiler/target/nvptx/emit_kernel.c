@@ -180,6 +180,7 @@ static void emit_function(struct emit *e)
     e->ranges = tir_ranges_new(e->arena, f);
     tir_emit_choose_widths(e);
     look_around(e);
+    tir_emit_find_sums(e);
     tir_emit_expansions(e);
     e->function = LLVMAddFunction(e->ll->module, f->name, kernel_type(e));
     LLVMSetFunctionCallConv(e->function, PTX_KERNEL);
@@ -207,6 +208,7 @@ static void emit_function(struct emit *e)
     tir_emit_at(e, tir_emit_block(e, "entry"));
     LLVMSetCurrentDebugLocation2(e->b, NULL);
     tir_emit_set_location(e, f->span);
+    tir_emit_declare_sums(e);
     if (tir_nvptx_overlaps(f, e->ll->target))
         overlap_steps(e);
     bind_params(e);

@@ -164,6 +164,8 @@ void tir_emit_pack_op(struct emit *e, const struct tir_inst *inst)
     V parts[32];
     uint32_t count = inst->operand_count;
     assert(count && count <= TIR_COUNT_OF(parts));
+    if (e->slots[inst->results[0]->id].v)
+        return; // of sums, which a wait has given
     for (uint32_t i = 0; i < count; i++)
         parts[i] = tir_emit_value(e, inst->operands[i]);
     tir_emit_set(e, inst->results[0],

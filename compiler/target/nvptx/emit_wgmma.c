@@ -106,6 +106,17 @@ static void list_registers(struct tir_text *text, uint32_t first, uint32_t count
     tir_text_add(text, STR("}"));
 }
 
+static void list_sums(const struct emit *e, struct tir_text *text, struct tir_value *const *sums,
+                      uint32_t count)
+{
+    tir_text_add(text, STR("{"));
+    for (uint32_t i = 0; i < count; i++) {
+        tir_text_add(text, i ? STR(",") : STR(""));
+        tir_emit_add_sum(e, text, sums[i]);
+    }
+    tir_text_add(text, STR("}"));
+}
+
 // The scale of a step as an operand, or NULL: it is operand number p->scale.
 static const char *scale_text(const struct tir_wgmma *p, uint32_t step)
 {
@@ -263,34 +274,40 @@ static void emit_products(struct emit *e)
 {
     const struct tir_wgmma first = tir_wgmma_of(e->products.at[0]);
     const struct tir_inst *last = e->products.at[e->products.len - 1];
-    const enum tir_wgmma_opening opening = tir_wgmma_opening(e, &first, last);
+    const bool named = tir_emit_is_sum(e, last->results[0]);
+    enum tir_wgmma_opening opening = tir_wgmma_opening(e, &first, last);
+    if (named && opening == TIR_WGMMA_MOVES)
+        opening = TIR_WGMMA_FENCES;
     struct tir_value **kept = first.registers + first.a_count;
     struct tir_text text, constraints, sums;
     tir_text_init(&text, e->arena, 0);
     tir_text_init(&constraints, e->arena, 0);
     tir_text_init(&sums, e->arena, 0);
     V args[TIR_ASM_INPUTS];
-    LLVMTypeRef type = add_outputs(e, &constraints, last->results, first.sums,
+    const uint32_t outputs = named ? 0 : first.sums, ties = named ? 0 : first.kept;
+    LLVMTypeRef type = add_outputs(e, &constraints, last->results, outputs,
                                    opening == TIR_WGMMA_MOVES ? "=&" : "=");
-    for (uint32_t i = 0; i < first.kept; i++)
+    for (uint32_t i = 0; i < ties; i++)
         args[i] = tir_emit_value(e, kept[i]);
     if (opening == TIR_WGMMA_MOVES) {
-        add_moves(&text, 0, first.kept);
-        add_inputs(&constraints, kept, first.kept);
+        add_moves(&text, 0, ties);
+        add_inputs(&constraints, kept, ties);
     } else {
-        add_ties(&constraints, first.kept);
+        add_ties(&constraints, ties);
     }
     if (opening != TIR_WGMMA_BEGINS)
         tir_text_add(&text, STR("wgmma.fence.sync.aligned; "));
-    list_registers(&sums, 0, first.sums);
-    uint32_t count = first.kept;
-    const bool moved =
-        opening == TIR_WGMMA_MOVES || (first.kept && bitset_has(&e->moved, kept[0]->id));
+    if (named)
+        list_sums(e, &sums, last->results, first.sums);
+    else
+        list_registers(&sums, 0, first.sums);
+    uint32_t count = ties;
+    const bool moved = opening == TIR_WGMMA_MOVES || (ties && bitset_has(&e->moved, kept[0]->id));
     vec_foreach(const struct tir_inst *, it, &e->products) {
         const struct tir_wgmma p = tir_wgmma_of(*it);
         for (uint32_t i = 0; i < p.sums && moved; i++)
             bitset_insert(&e->moved, p.inst->results[i]->id);
-        const struct numbers n = number(&p, first.sums + count);
+        const struct numbers n = number(&p, outputs + count);
         count += add_arguments(e, &p, args + count, &constraints);
         tir_text_add(&text, p.steps > 1 ? STR("{ .reg .b64 a, b; ") : STR("{ "));
         for (uint32_t step = 0; step < p.steps; step++)
@@ -300,8 +317,8 @@ static void emit_products(struct emit *e)
     tir_text_add(&constraints, STR("~{memory}"));
     V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
                        TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, count);
-    for (uint32_t i = 0; i < first.sums; i++)
-        tir_emit_set(e, last->results[i], output_of(e, v, first.sums, i));
+    for (uint32_t i = 0; i < outputs; i++)
+        tir_emit_set(e, last->results[i], output_of(e, v, outputs, i));
     e->products.len = 0;
     e->product_inputs = 0;
 }
@@ -432,6 +449,8 @@ static void emit_passage(struct emit *e, const struct tir_inst *inst)
     }
     for (uint32_t i = 0; i < inst->operand_count; i++)
         tir_emit_set(e, inst->results[i], values[i]);
+    if (inst->op == TIR_OP_AWAIT)
+        tir_emit_read_sums(e, inst);
 }
 
 void tir_emit_wgmma(struct emit *e, const struct tir_inst *inst)
