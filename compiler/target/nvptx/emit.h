@@ -21,6 +21,7 @@ struct emit_slot { // what stands for one IR value
     int64_t offset;              // buffers: bytes to add to v
     bool narrow;                 // an i64 held in an i32
     bool is_read;                // a sum of wgmma_unseen.c: by what does not go on with it
+    uint8_t copies;              // of it that products begin with (emit_wgmma.c)
     uint32_t sum;                // its register there, from 1; 0: none
     const struct tir_inst *pack; // of a sum: what makes one register of it and another, or NULL
 };
@@ -203,6 +204,9 @@ void tir_emit_find_sums(struct emit *e);
 void tir_emit_declare_sums(struct emit *e); // in the entry
 bool tir_emit_is_sum(const struct emit *e, const struct tir_value *v);
 void tir_emit_add_sum(const struct emit *e, struct tir_text *text, const struct tir_value *v);
+// Adds the moves to the sums that begin with constants; begins: of as many sums.
+void tir_emit_add_begins(const struct emit *e, struct tir_text *text, struct tir_value *const *sums,
+                         struct tir_value *const *begins, uint32_t count);
 // What those begin with that `loop` carries.
 void tir_emit_begin_sums(struct emit *e, const struct tir_inst *loop);
 // Those that a wait gives, behind it.

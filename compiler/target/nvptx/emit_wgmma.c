@@ -269,6 +269,45 @@ static void add_moves(struct tir_text *text, uint32_t first, uint32_t outputs)
         tir_text_format(text, "mov.b32 $%" PRIu32 ", $%" PRIu32 "; ", i, outputs + i);
 }
 
+// A copy of register number `from` that ptxas does not see to be one, or equal to another one: each
+// byte is taken from the first or the second source. There are 16 of a value.
+static void add_permutation(struct emit *e, struct tir_text *text, const struct tir_value *of,
+                            uint32_t to, uint32_t from)
+{
+    const uint32_t copy = e->slots[of->id].copies++;
+    uint32_t bytes = 0x3210;
+    for (uint32_t i = 0; i < 4; i++)
+        bytes |= (copy >> i & 1) << (4 * i + 2);
+    tir_text_format(text, "prmt.b32 $%" PRIu32 ", $%" PRIu32 ", $%" PRIu32 ", 0x%04" PRIx32 "; ",
+                    to, from, from, bytes);
+}
+
+// Output i begins as a sum that comes in, which is tied to it or moved. *arg: the input of that
+// number, if there is one; gives how many there are. Of equal values ptxas makes one, and a copy
+// for another sum where it is made, which may be while another product runs.
+static uint32_t add_kept(struct emit *e, struct tir_text *text, struct tir_text *constraints,
+                         struct tir_value *sum, enum tir_wgmma_opening opening, uint32_t i,
+                         uint32_t input, V *arg)
+{
+    *arg = tir_emit_value(e, sum);
+    if (opening != TIR_WGMMA_MOVES) {
+        tir_text_format(constraints, "%" PRIu32 ",", i);
+        return 1;
+    }
+    const V number = LLVMIsConstant(*arg) ? LLVMConstBitCast(*arg, e->ll->i32) : NULL;
+    if (number && LLVMIsAConstantInt(number)) {
+        const uint64_t bits = LLVMConstIntGetZExtValue(number);
+        tir_text_format(text, "mov.b32 $%" PRIu32 ", %" PRIu64 "; ", i, bits);
+        return 0;
+    }
+    if (e->uses[sum->id] > 1)
+        add_permutation(e, text, sum, i, input);
+    else
+        tir_text_format(text, "mov.b32 $%" PRIu32 ", $%" PRIu32 "; ", i, input);
+    add_inputs(constraints, &sum, 1);
+    return 1;
+}
+
 // The products of e->products, each of which adds to the sums of the one before it.
 static void emit_products(struct emit *e)
 {
@@ -287,21 +326,18 @@ static void emit_products(struct emit *e)
     const uint32_t outputs = named ? 0 : first.sums, ties = named ? 0 : first.kept;
     LLVMTypeRef type = add_outputs(e, &constraints, last->results, outputs,
                                    opening == TIR_WGMMA_MOVES ? "=&" : "=");
+    uint32_t count = 0;
     for (uint32_t i = 0; i < ties; i++)
-        args[i] = tir_emit_value(e, kept[i]);
-    if (opening == TIR_WGMMA_MOVES) {
-        add_moves(&text, 0, ties);
-        add_inputs(&constraints, kept, ties);
-    } else {
-        add_ties(&constraints, ties);
-    }
+        count +=
+            add_kept(e, &text, &constraints, kept[i], opening, i, outputs + count, args + count);
+    if (named)
+        tir_emit_add_begins(e, &text, last->results, kept, first.kept);
     if (opening != TIR_WGMMA_BEGINS)
         tir_text_add(&text, STR("wgmma.fence.sync.aligned; "));
     if (named)
         list_sums(e, &sums, last->results, first.sums);
     else
         list_registers(&sums, 0, first.sums);
-    uint32_t count = ties;
     const bool moved = opening == TIR_WGMMA_MOVES || (ties && bitset_has(&e->moved, kept[0]->id));
     vec_foreach(const struct tir_inst *, it, &e->products) {
         const struct tir_wgmma p = tir_wgmma_of(*it);

@@ -267,7 +267,9 @@ enum tir_wgmma_opening tir_wgmma_opening(struct emit *e, const struct tir_wgmma 
     for (uint32_t i = p->a_count; i < p->a_count + p->kept; i++) {
         const struct tir_value *v = p->registers[i], *from = carried_sum_from(v);
         const bool is_given = v->def ? v->def->region_count : carrier_of(v, &place) != NULL;
-        if (!from && (is_given || is_awaited_since(p->inst, v)))
+        const bool is_shared = v->kind == TIR_VALUE_CONST || e->uses[v->id] > 1 ||
+                               LLVMIsConstant(tir_emit_value(e, v));
+        if (!from && (is_given || is_shared || is_awaited_since(p->inst, v)))
             return TIR_WGMMA_MOVES;
         if (!from || from->kind != TIR_VALUE_CONST || e->uses[v->id] > 1)
             opening = TIR_WGMMA_FENCES;

@@ -26,11 +26,12 @@ struct tir_wgmma { // one operation
 struct tir_wgmma tir_wgmma_of(const struct tir_inst *inst);
 
 // What stands in front of products for the accumulators that they add to: nothing, where they are
-// in flight, or only products have written them since they were numbers; a fence, in front of which
-// LLVM copies those that are needed again; moves and a fence, for what loops and branches give,
-// which LLVM may put into one register with other values that they give, and for what was made in
-// front of a wait. If a wait moves a sum back to where a loop carries it, LLVM may copy it wherever
-// something adds to it: then it is moved, too, unless there is one such place, in front of a fence.
+// in flight, or only products have written them since they were numbers; a fence; moves and a
+// fence, for what loops and branches give, which LLVM may put into one register with other values
+// that they give, and for numbers, for what is needed again and for what was made in front of a
+// wait, which ptxas may copy. If a wait moves a sum back to where a loop carries it, LLVM may copy
+// it wherever something adds to it: then it is moved, too, unless there is one such place, in front
+// of a fence.
 enum tir_wgmma_opening { TIR_WGMMA_BEGINS, TIR_WGMMA_FENCES, TIR_WGMMA_MOVES };
 
 // last: of the products in one piece, of which p is the first.

@@ -72,7 +72,7 @@ static void add_product(struct chains *c, const struct tir_inst *inst)
     read_all(c, inst->operands, inst->operand_count - count);
     read_all(c, registers, in_a);
     for (uint32_t i = 0; i < inst->result_count; i++) {
-        if (count == in_a)
+        if (count == in_a || is_const(registers[in_a + i]))
             c->begins[inst->results[i]->id]++;
         else
             go_on(c, registers[in_a + i], inst->results[i], inst->block);
@@ -275,18 +275,23 @@ static uint32_t bits_of(const struct tir_value *v)
     return bits;
 }
 
+void tir_emit_add_begins(const struct emit *e, struct tir_text *text, struct tir_value *const *sums,
+                         struct tir_value *const *begins, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!tir_emit_is_sum(e, sums[i]) || !is_const(begins[i]))
+            continue;
+        tir_text_add(text, STR("mov.b32 "));
+        tir_emit_add_sum(e, text, sums[i]);
+        tir_text_format(text, ", %" PRIu32 "; ", bits_of(begins[i]));
+    }
+}
+
 void tir_emit_begin_sums(struct emit *e, const struct tir_inst *loop)
 {
     struct tir_text text;
     tir_text_init(&text, e->arena, 0);
-    for (uint32_t i = 0; i < loop->result_count; i++) {
-        const struct tir_value *begin = loop->operands[TIR_FOR_INIT + i];
-        if (!tir_emit_is_sum(e, loop->results[i]) || !is_const(begin))
-            continue;
-        tir_text_add(&text, STR("mov.b32 "));
-        tir_emit_add_sum(e, &text, loop->results[i]);
-        tir_text_format(&text, ", %" PRIu32 "; ", bits_of(begin));
-    }
+    tir_emit_add_begins(e, &text, loop->results, loop->operands + TIR_FOR_INIT, loop->result_count);
     if (tir_text_str(&text).len)
         emit_text(e, &text);
 }
