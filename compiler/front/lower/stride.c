@@ -6,7 +6,8 @@
 //                         not written
 //
 // Index tiles go together, element by element. So where several dimensions have a stride, or one
-// has beside index tiles, all dimensions get tiles, each along a dimension of its own.
+// has beside index tiles, all dimensions from the first to the last of these get tiles, each along
+// a dimension of its own.
 #include "front/lower/lower.h"
 
 // The constant that the value is at most: of min(n, 32), also of min(min(n, 32), m). Of two, the
@@ -113,28 +114,31 @@ static uint32_t number_axes(struct slice *s, uint32_t given, uint32_t group)
     return rank;
 }
 
-// Tiles for all dimensions, in the order of the slice.
-static void tile_all(struct lower *l, struct slice *s, uint32_t given, uint32_t rank)
+// Tiles for the dimensions from first to last, in the order of the slice.
+static void tile_between(struct lower *l, struct slice *s, uint32_t first, uint32_t last,
+                         uint32_t rank)
 {
-    for (uint32_t d = 0; d < given; d++) {
+    const uint32_t before = s->axis[first];
+    for (uint32_t d = first; d <= last; d++) {
+        const uint32_t axis = s->axis[d] - before;
         if (s->box[d] > 0)
-            s->indices[d] =
-                build_steps(l, s->indices[d], s->stride[d], s->box[d], rank, s->axis[d]);
+            s->indices[d] = build_steps(l, s->indices[d], s->stride[d], s->box[d], rank, axis);
         else if (s->box[d] < 0)
-            s->indices[d] = build_among(l, s->indices[d], rank, s->axis[d]);
+            s->indices[d] = build_among(l, s->indices[d], rank, axis);
         s->box[d] = s->box[d] ? -1 : 0;
     }
 }
 
 bool lower_strides(struct lower *l, const struct ast_expr *e, struct slice *s, uint32_t given)
 {
-    uint32_t strided = 0, tiles = 0, at = 0;
+    uint32_t strided = 0, tiles = 0, first = given, last = 0;
     struct tir_type group;
     for (uint32_t d = 0; d < given; d++) {
-        bool apart = s->box[d] > 0 && s->stride[d] > 1;
+        const bool apart = s->box[d] > 0 && s->stride[d] > 1, is_tile = s->box[d] < 0;
         strided += apart;
-        tiles += s->box[d] < 0;
-        at = apart ? d : at;
+        tiles += is_tile;
+        first = (apart || is_tile) && first == given ? d : first;
+        last = apart || is_tile ? d : last;
     }
     if (!tir_index_shape(s->indices, s->box, given, &group))
         return true; // slice_shapes reports it
@@ -142,8 +146,7 @@ bool lower_strides(struct lower *l, const struct ast_expr *e, struct slice *s, u
     if (!strided || rank > TIR_MAX_RANK)
         return true;
     if (strided == 1 && !tiles) {
-        s->indices[at] = build_steps(l, s->indices[at], s->stride[at], s->box[at], 1, 0);
-        s->box[at] = -1;
+        tile_between(l, s, first, last, 1);
         return true;
     }
     vec_foreach(const struct ast_index, it, &e->indices) {
@@ -153,6 +156,8 @@ bool lower_strides(struct lower *l, const struct ast_expr *e, struct slice *s, u
                     "`None` stands beside no more than one stride; index the result");
         return false;
     }
-    tile_all(l, s, given, rank);
+    for (uint32_t d = last + 1; d < given; d++)
+        rank -= s->box[d] > 0;
+    tile_between(l, s, first, last, rank - s->axis[first]);
     return true;
 }

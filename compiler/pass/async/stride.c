@@ -34,7 +34,7 @@ static bool factor_of(const struct tir_value *v, uint32_t depth, int64_t *by)
         return false;
     switch (def->op) {
     case TIR_OP_IOTA:
-        *by = tir_type_count(v->type) > 1;
+        *by = v->type->shape[tir_attr_int(def, TIR_ATTR_axis, 0)] > 1;
         return true;
     case TIR_OP_CAST:
         return is_wide(def->operands[0]->type) &&
@@ -100,16 +100,32 @@ const char *tir_index_refusal(const struct tir_inst *slice, uint32_t d)
                                    : "several index tiles name its elements";
 }
 
+// Do the index tiles of the slice each lie along a dimension of their own, in order, with no other
+// dimension of the tile between them? Then it is the tile that boxes at the same places give.
+static bool are_crossed(const struct tir_inst *slice)
+{
+    const struct tir_attr *box = tir_attr_find(slice, TIR_ATTR_box);
+    uint32_t tiles = 0, seen = 0;
+    bool ended = false;
+    for (uint32_t d = 0; d < box->list_count; d++)
+        tiles += box->list[d] < 0;
+    for (uint32_t d = 0; d < box->list_count; d++) {
+        ended |= seen && box->list[d] > 0;
+        if (box->list[d] >= 0)
+            continue;
+        const struct tir_type *t = tir_ref_indices(slice)[d]->type;
+        if (ended || t->rank != tiles || t->shape[seen++] != tir_type_count(t))
+            return false;
+    }
+    return true;
+}
+
 bool tir_counts_along(const struct tir_inst *load, uint32_t d)
 {
     const struct tir_value *index = tir_ref_indices(load)[d];
-    const uint32_t rank = tir_ref_base(load)->type->rank;
-    uint32_t tiles = 0;
-    for (uint32_t i = 0; i < rank; i++)
-        tiles += tir_type_is_tile(tir_ref_indices(load)[i]->type);
     const int64_t stride = stride_of(index);
-    return load->op == TIR_OP_LOAD && tiles == 1 && index->type->rank == 1 && d + 1 < rank &&
-           stride >= 1 && stride <= TIR_MAX_STRIDE;
+    return load->op == TIR_OP_LOAD && tir_type_is_tile(index->type) && are_crossed(load) &&
+           d + 1 < tir_ref_base(load)->type->rank && stride >= 1 && stride <= TIR_MAX_STRIDE;
 }
 
 void tir_strides_of(const struct tir_inst *slice, int64_t strides[TIR_MAX_RANK])
@@ -135,7 +151,7 @@ void tir_state_strides(struct tir_func *f, struct tir_inst *copy)
         most = TIR_MAX(most, strides[d]);
         if (box[d] >= 0)
             continue;
-        box[d] = (*index)->type->shape[0];
+        box[d] = tir_type_count((*index)->type);
         *index = start_of(&b, *index);
     }
     tir_set_list(f, copy, TIR_ATTR_box, box, rank);
