@@ -20,6 +20,7 @@
 
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "pass/async/cp_async.h"
 #include "pass/async/tma.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/operand.h"
@@ -294,33 +295,65 @@ static const struct tir_dot_plan on_warpgroups = {.mma = true};
 // Lanes load scales, and elements that are not for tensor cores, wherever they lie.
 static const struct tir_dot_plan by_lanes = {.mma = false};
 
-// Can a tensor copy bring the tile that is stored, if nothing else uses it?
-static bool is_brought(const struct stage *s, const struct tir_ranges *ranges,
-                       const struct tir_inst *store)
+// Why no tensor copy brings the tile that is stored, if nothing else uses it; NULL: one does.
+static const char *tensor_copy_refusal(const struct stage *s, const struct tir_ranges *ranges,
+                                       const struct tir_inst *store)
 {
-    const struct tir_inst *load = store->operands[TIR_STORE_VALUE]->def;
     const struct tir_type *buffer = tir_ref_base(store)->type;
-    return load && load->op == TIR_OP_LOAD && !tir_tma_refusal(s->f, s->cx->target, ranges, load) &&
-           !tir_tma_boxes_refusal(buffer->layout, buffer->shape, NULL, buffer->elem);
+    const char *why =
+        tir_tma_refusal(s->f, s->cx->target, ranges, store->operands[TIR_STORE_VALUE]->def);
+    return why ? why : tir_tma_boxes_refusal(buffer->layout, buffer->shape, NULL, buffer->elem);
 }
 
-// What else the kernel does with such a tile, it does with what lies in the buffer. The tile is
-// read again where it is needed first: products of the same buffer may start before.
-static void read_again(struct stage *s, struct tir_inst *store)
+// The same for cp.async.
+static const char *copy_refusal(const struct stage *s, const struct tir_ranges *ranges,
+                                const struct tir_inst *store)
+{
+    struct tir_copied copied;
+    const char *why = "it is computed";
+    return tir_copied_of(store->operands[TIR_STORE_VALUE], &copied) &&
+                   tir_copy_width(s->f, s->cx->target, ranges, &copied, tir_ref_base(store)->type,
+                                  &why)
+               ? NULL
+               : why;
+}
+
+// What uses the stored tile next.
+static struct tir_inst *next_user(const struct tir_inst *store)
+{
+    struct tir_inst *user = store->next;
+    while (user && !tir_uses_value(user, store->operands[TIR_STORE_VALUE]))
+        user = user->next;
+    return user;
+}
+
+// What else the kernel does with a tile that a copy can bring, it does with what lies in the
+// buffer. The tile is read again where it is needed first: products of the same buffer may start
+// before.
+static void read_again(struct stage *s, const struct tir_ranges *ranges, struct tir_inst *store,
+                       bool by_tensor_copies)
 {
     struct tir_value *x = store->operands[TIR_STORE_VALUE];
-    struct tir_inst *user = store->next;
-    while (user && !tir_uses_value(user, x))
-        user = user->next;
-    if (!user)
+    struct tir_inst *user = next_user(store);
+    if (!user || !x->def || x->def->op != TIR_OP_LOAD ||
+        tir_ref_base(x->def)->type->space != TIR_SPACE_GLOBAL)
         return;
+    const char *name = tir_ref_base(x->def)->name;
+    const char *why =
+        by_tensor_copies ? tensor_copy_refusal(s, ranges, store) : copy_refusal(s, ranges, store);
+    if (why) {
+        if (!by_tensor_copies)
+            tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, x->def->span,
+                               "copy of %s: through registers, because %s", name, why);
+        return;
+    }
     struct tir_value *y = load_whole(s->f, user, tir_ref_base(store));
     y->name = x->name;
     tir_replace_uses(s->f, x, y);
     store->operands[TIR_STORE_VALUE] = x;
-    tir_receipt_add(s->cx, TIR_TOPIC_COPY, x->def->span,
-                    "copy of %s: the warps that multiply read its slots, too",
-                    tir_ref_base(x->def)->name);
+    tir_receipt_add(s->cx, TIR_TOPIC_COPY, x->def->span, "copy of %s: %s", name,
+                    by_tensor_copies ? "the warps that multiply read its slots, too"
+                                     : "what else needs it reads the buffer, too");
 }
 
 static void stage_all(struct stage *s)
@@ -362,10 +395,8 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
     tir_map_init(&s.plain, cx->scratch);
     stage_all(&s);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
-    if (!tir_has_warpgroup_dot(f))
-        return;
+    const bool by_tensor_copies = tir_has_warpgroup_dot(f);
     const struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
     vec_foreach(struct tir_inst *, store, &s.stores)
-        if (is_brought(&s, ranges, *store))
-            read_again(&s, *store);
+        read_again(&s, ranges, *store, by_tensor_copies);
 }
