@@ -313,6 +313,15 @@ struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir
 // A call dot(a, b) without an accumulator.
 bool lower_is_fresh_dot(struct lower *l, const struct ast_expr *e);
 
+// Parts of tiles that are computed from loads alone (loaded_part.c).
+struct tile_part {
+    int64_t start[TIR_MAX_RANK], size[TIR_MAX_RANK];
+    bool drop[TIR_MAX_RANK]; // a dimension of which it has one element
+};
+// The part, loaded and computed by itself; NULL: v is computed from something else.
+struct tir_value *build_loaded_part(struct lower *l, struct tir_value *v,
+                                    const struct tile_part *p);
+
 // Products of rank 3 (batch.c).
 #define LOWER_MAX_BATCH 16
 // Matrix number `at` of a tile or buffer of rank 3, all of one of rank 2.
