@@ -113,28 +113,90 @@ static void tie_results(struct tir_extents *e, const struct tir_inst *inst, uint
         tie_all(e->of[inst->results[i]->id], dims, inst->results[i]->type->rank);
 }
 
+// The dimensions of a group on one side of a reshape that have more than one element: the first,
+// and how many elements the others have together.
+struct side {
+    struct tir_tile_dim *first;
+    uint32_t count;
+    int64_t rest;
+};
+
+static struct side side_of(const struct tir_type *t, struct tir_tile_dim *dims, uint32_t begin,
+                           uint32_t end)
+{
+    struct side s = {.rest = 1};
+    for (uint32_t d = begin; d < end; d++) {
+        if (t->shape[d] == 1)
+            continue;
+        if (s.count++)
+            s.rest *= t->shape[d];
+        else
+            s.first = &dims[d];
+    }
+    return s;
+}
+
+// All but the first dimensions stay, and these grow together.
+static void link_sides(struct tir_extents *e, const struct tir_inst *inst, struct side *a,
+                       struct side *b)
+{
+    struct side *inner = a->rest > b->rest ? a : b, *outer = inner == a ? b : a;
+    const int64_t times = inner->rest / outer->rest;
+    if (inner->rest % outer->rest || !tir_is_pow2((uint64_t)times)) {
+        tir_tile_dim_keep(a->first, inst);
+        tir_tile_dim_keep(b->first, inst);
+        return;
+    }
+    vec_push(e->arena, &e->links, ((struct tir_tile_link){inner->first, outer->first, times}));
+}
+
 // A dimension that is one of both is the same, whatever dimensions of size 1 are beside it. Where
-// several have the elements of several they stay.
+// several have the elements of several, only the first ones may grow: elements stay in order.
 static void tie_reshape(struct tir_extents *e, const struct tir_inst *inst)
 {
     const struct tir_type *a = inst->operands[0]->type, *b = inst->results[0]->type;
     struct tir_tile_dim *of[] = {tir_extents_at(e, inst, 0), e->of[inst->results[0]->id]};
     for (uint32_t i = 0, j = 0; i < a->rank || j < b->rank;) {
-        struct tir_tile_dim *wide[2] = {NULL};
-        uint32_t k = i, m = j, wides = 0;
+        const uint32_t k = i, m = j;
         tir_shape_group(a, &i, b, &j);
+        struct side sides[] = {side_of(a, of[0], k, i), side_of(b, of[1], m, j)};
+        if (!sides[0].count || !sides[1].count)
+            continue;
+        if (sides[0].count == 1 && sides[1].count == 1) {
+            tie(sides[0].first, sides[1].first);
+            continue;
+        }
         for (uint32_t d = k; d < i; d++)
-            if (a->shape[d] > 1 && ++wides)
-                wide[0] = &of[0][d];
+            if (&of[0][d] != sides[0].first)
+                tir_tile_dim_keep(&of[0][d], inst);
         for (uint32_t d = m; d < j; d++)
-            if (b->shape[d] > 1 && ++wides)
-                wide[1] = &of[1][d];
-        if (wides == 2)
-            tie(wide[0], wide[1]);
-        for (; wides > 2 && k < i; k++)
-            tir_tile_dim_keep(&of[0][k], inst);
-        for (; wides > 2 && m < j; m++)
-            tir_tile_dim_keep(&of[1][m], inst);
+            if (&of[1][d] != sides[1].first)
+                tir_tile_dim_keep(&of[1][d], inst);
+        link_sides(e, inst, &sides[0], &sides[1]);
+    }
+}
+
+// Of two that are linked both stay, or none.
+static bool settle(struct tir_tile_dim *inner, struct tir_tile_dim *outer, int64_t times)
+{
+    if (inner->keeper || outer->keeper) {
+        const bool changes = !inner->keeper || !outer->keeper;
+        inner->keeper = outer->keeper = inner->keeper ? inner->keeper : outer->keeper;
+        return changes;
+    }
+    const int64_t old[] = {inner->granule, outer->granule};
+    inner->granule = TIR_MAX(inner->granule, outer->granule / times);
+    outer->granule = TIR_MAX(outer->granule, inner->granule > 1 ? inner->granule * times : 1);
+    return inner->granule != old[0] || outer->granule != old[1];
+}
+
+void tir_extents_settle(struct tir_extents *e)
+{
+    for (bool again = true; again;) {
+        again = false;
+        vec_foreach(const struct tir_tile_link, it, &e->links)
+            again |=
+                settle(tir_tile_dim_class(it->inner), tir_tile_dim_class(it->outer), it->times);
     }
 }
 

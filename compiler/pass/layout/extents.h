@@ -18,8 +18,16 @@ struct tir_tile_dims {
     struct tir_tile_dim *dims;
 };
 
+// Where a reshape has the elements of several dimensions in others, the first of them grow
+// together: outer has `times` the elements of inner.
+struct tir_tile_link {
+    struct tir_tile_dim *inner, *outer;
+    int64_t times; // a power of two
+};
+
 struct tir_extents {
     struct tir_arena *arena;
+    VEC(struct tir_tile_link) links;
     struct tir_tile_dim **of;        // by value id: the dimensions of a tile
     struct tir_map constants;        // by place of an operand: those of the constant there
     VEC(struct tir_tile_dims) tiles; // but constants, in program order
@@ -32,6 +40,8 @@ struct tir_tile_dim *tir_extents_at(const struct tir_extents *e, const struct ti
                                     uint32_t i);
 // What stands for the class.
 struct tir_tile_dim *tir_tile_dim_class(struct tir_tile_dim *dim);
+// Lets linked dimensions grow with those that have grown, and stay with those that stay.
+void tir_extents_settle(struct tir_extents *e);
 // inst needs the size of the dimension.
 void tir_tile_dim_keep(struct tir_tile_dim *dim, const struct tir_inst *inst);
 

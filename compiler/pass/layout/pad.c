@@ -182,6 +182,7 @@ static bool pad_further(struct pad *p, const struct tir_tile_dims *tile)
     }
     if (least)
         least->granule = growth_of(p, least->size)->granule = 2 * tir_power_in(padded(least));
+    tir_extents_settle(&p->extents);
     return least;
 }
 
@@ -193,6 +194,7 @@ static void grow_alike(struct pad *p, const struct tir_tile_dims *tile)
         if (!c->keeper)
             c->granule = TIR_MAX(c->granule, growth_of(p, c->size)->granule);
     }
+    tir_extents_settle(&p->extents);
 }
 
 // A product whose types have an mma gets its shape, where that costs little.
@@ -222,11 +224,13 @@ static void pad_product(struct pad *p, const struct tir_inst *dot)
     for (uint32_t i = 0; i < TIR_COUNT_OF(dims); i++)
         if (padded(dims[i]) % granules[i])
             dims[i]->granule = TIR_MAX(dims[i]->granule, granules[i]);
+    tir_extents_settle(&p->extents);
 }
 
 static bool choose(struct pad *p)
 {
     bool pads = false;
+    tir_extents_settle(&p->extents);
     vec_foreach(const struct tir_tile_dims, it, &p->extents.tiles) {
         grow_alike(p, it);
         while (is_ill_divided(p, it) && pad_further(p, it))
@@ -391,6 +395,35 @@ static bool ends_with_tensor(const struct pad *p, const struct tir_inst *load, i
     return false;
 }
 
+// Dimension *dim of a tile that is reordered or in another shape, in the tile that it is made of.
+// False: it is no dimension there.
+static bool dimension_before(const struct pad *p, const struct tir_inst *inst, uint32_t *dim)
+{
+    if (inst->op == TIR_OP_PERMUTE) {
+        *dim = (uint32_t)tir_attr_find(inst, TIR_ATTR_permutation)->list[*dim];
+        return true;
+    }
+    if (inst->op != TIR_OP_RESHAPE || !tir_type_is_tile(inst->operands[0]->type))
+        return false;
+    const struct tir_type *from = p->was[inst->operands[0]->id], *to = p->was[inst->results[0]->id];
+    for (uint32_t i = 0, j = 0; i < from->rank || j < to->rank;) {
+        const uint32_t begin = i, first = j;
+        tir_shape_group(from, &i, to, &j);
+        if (*dim < first || *dim >= j)
+            continue;
+        int64_t count = 1;
+        for (uint32_t d = begin; d < i; d++)
+            count *= from->shape[d];
+        for (uint32_t d = begin; d < i; d++)
+            if (from->shape[d] == count && to->shape[*dim] == count) { // all others have size 1
+                *dim = d;
+                return true;
+            }
+        return false;
+    }
+    return false;
+}
+
 // Operand i of a dot is 0 beyond its K, dimension k: the load that it comes from sees to it, or a
 // where.
 static void zero_beyond(struct pad *p, struct tir_inst *dot, uint32_t i, const struct tir_type *was,
@@ -401,10 +434,8 @@ static void zero_beyond(struct pad *p, struct tir_inst *dot, uint32_t i, const s
     if (!dims || padded(&dims[k]) == was->shape[k])
         return;
     uint32_t dim = k;
-    while (x->def && x->def->op == TIR_OP_PERMUTE) {
-        dim = (uint32_t)tir_attr_find(x->def, TIR_ATTR_permutation)->list[dim];
+    while (x->def && dimension_before(p, x->def, &dim))
         x = x->def->operands[0];
-    }
     struct tir_inst *load = x->def;
     if (!load || load->op != TIR_OP_LOAD || !pads_with_zero(load)) {
         struct tir_builder b = tir_builder_before(p->f, dot);
