@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How lowering reports: names for types and values, and where an inlined function was called from.
+#include "front/library.h"
 #include "front/lower/lower.h"
+
+#include <math.h>
 
 enum {
     MAX_DEPTH = 1000,
@@ -10,12 +13,34 @@ enum {
     MAX_ERRORS = 100
 };
 
-static void note_calls(struct lower *l)
+// shown_at: the call that the message itself stands at.
+static void note_calls(struct lower *l, const struct inlined *shown_at)
 {
     uint32_t shown = 0;
     for (const struct inlined *in = l->calls; in && shown < MAX_CALLS_SHOWN;
          in = in->outer, shown++)
-        tir_note_at(&l->cx->diags, in->call, "in `%s`, called here", in->fn->name);
+        if (in != shown_at)
+            tir_note_at(&l->cx->diags, in->call, "in `%s`, called here", in->fn->name);
+}
+
+static bool is_in_library(const struct lower *l, struct tir_span span)
+{
+    const struct tir_position at = tir_source_locate(&l->cx->sources, span.begin);
+    for (uint32_t i = 0; at.file && library_files[i].name; i++)
+        if (tir_str_equal(at.file->name, tir_str_of(library_files[i].name)))
+            return true;
+    return false;
+}
+
+// The call by which the program came to the library; NULL: its own text is wrong.
+static const struct inlined *library_call(const struct lower *l, struct tir_span span)
+{
+    const struct inlined *in = l->calls;
+    if (!is_in_library(l, span))
+        return NULL;
+    while (in && is_in_library(l, in->call))
+        in = in->outer;
+    return in;
 }
 
 void lower_error(struct lower *l, struct tir_span span, enum tir_diag_code code, const char *format,
@@ -25,8 +50,14 @@ void lower_error(struct lower *l, struct tir_span span, enum tir_diag_code code,
     va_start(args, format);
     tir_str text = tir_str_vformat(l->arena, format, args);
     va_end(args);
-    tir_error_at(&l->cx->diags, span, code, "%s", text.ptr);
-    note_calls(l);
+    const struct inlined *in = library_call(l, span);
+    if (in) {
+        tir_error_at(&l->cx->diags, in->call, code, "in `%s`: %s", in->fn->name, text.ptr);
+        tir_note_at(&l->cx->diags, span, "it is found here");
+    } else {
+        tir_error_at(&l->cx->diags, span, code, "%s", text.ptr);
+    }
+    note_calls(l, in);
     if (++l->errors >= MAX_ERRORS) // an error in a function comes back with every call of it
         l->stopped = true;
 }
@@ -67,7 +98,10 @@ const char *lower_val_name(struct lower *l, struct val v)
     case VAL_INT:
         return tir_str_format(l->arena, "the integer %lld", (long long)v.i).ptr;
     case VAL_FLOAT:
-        return tir_str_format(l->arena, "the number %g", v.f).ptr;
+        return tir_str_format(
+                   l->arena,
+                   v.f == floor(v.f) && fabs(v.f) < 1e6 ? "the number %.1f" : "the number %g", v.f)
+            .ptr;
     case VAL_BOOL:
         return v.truth ? "true" : "false";
     case VAL_ELEM:

@@ -407,7 +407,9 @@ static struct val lower_kind(struct lower *l, const struct ast_expr *e)
         return val_poison();
     case AST_LIST:
         lower_error(l, e->span, TIR_E_TYPE, "a list is not a value");
-        lower_note(l, e->span, "sizes are arguments: `zeros(f32, 64, 64)`");
+        lower_note(
+            l, e->span,
+            "sizes are arguments, `zeros(f32, 64, 64)`; several axes are reduced one after the other");
         return val_poison();
     }
     tir_unreachable();

@@ -280,6 +280,15 @@ static bool lower_body(struct lower *l, const struct ast_fn *fn, val_list *resul
     return lower_return(l, fn, ret, results) && l->cx->diags.error_count == errors;
 }
 
+// ": `axis` is missing", of the first parameter that has neither an argument nor a default.
+static const char *first_missing(struct lower *l, const struct ast_fn *fn, const val_list *args)
+{
+    for (uint32_t i = 0; i < fn->params.len; i++)
+        if (!fn->params.at[i].value && (i >= args->len || args->at[i].kind == VAL_ABSENT))
+            return tir_str_format(l->arena, ": `%s` is missing", fn->params.at[i].name).ptr;
+    return "";
+}
+
 // Is there an argument, or a default, for each parameter?
 static bool is_complete(struct lower *l, struct tir_span span, const struct ast_fn *fn,
                         const val_list *args)
@@ -293,12 +302,13 @@ static bool is_complete(struct lower *l, struct tir_span span, const struct ast_
     }
     if (ok)
         return true;
+    const char *missing = first_missing(l, fn, args);
     if (least == most)
-        lower_error(l, span, TIR_E_ARGUMENTS, "`%s` takes %u arguments, not %u", fn->name, most,
-                    given);
+        lower_error(l, span, TIR_E_ARGUMENTS, "`%s` takes %u argument%s, not %u%s", fn->name, most,
+                    most == 1 ? "" : "s", given, missing);
     else
-        lower_error(l, span, TIR_E_ARGUMENTS, "`%s` takes %u to %u arguments, not %u", fn->name,
-                    least, most, given);
+        lower_error(l, span, TIR_E_ARGUMENTS, "`%s` takes %u to %u arguments, not %u%s", fn->name,
+                    least, most, given, missing);
     lower_note(l, fn->span, "`%s` is defined here", fn->name);
     return false;
 }

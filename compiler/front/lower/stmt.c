@@ -70,8 +70,8 @@ static void lower_let(struct lower *l, const struct ast_stmt *s)
     bool ok = stated_types(l, &s->names, types, &stated);
     ok = ok && lower_values(l, s->value, types, stated, &values);
     if (ok && values.len != s->names.len) {
-        lower_error(l, s->span, TIR_E_ARGUMENTS, "%u values for %u names", values.len,
-                    s->names.len);
+        lower_error(l, s->span, TIR_E_ARGUMENTS, "%u value%s for %u name%s", values.len,
+                    values.len == 1 ? "" : "s", s->names.len, s->names.len == 1 ? "" : "s");
         ok = false;
     }
     if (!ok) {

@@ -136,6 +136,15 @@ static struct ast_expr *parse_primary(struct parser *p)
     return e;
 }
 
+// After the colon of a slice. Other languages leave the end out.
+static struct ast_expr *parse_slice_end(struct parser *p)
+{
+    const enum tir_token_kind at = p->now.kind;
+    if (at == TIR_TOK_RBRACKET || at == TIR_TOK_COMMA || at == TIR_TOK_COLON)
+        parse_unexpected(p, "the end of the slice");
+    return parse_expr(p);
+}
+
 static struct ast_index parse_index(struct parser *p)
 {
     struct ast_index index = {.kind = AST_ALL};
@@ -148,7 +157,7 @@ static struct ast_index parse_index(struct parser *p)
             index.second = parse_expr(p);
         } else if (parse_accept(p, TIR_TOK_COLON)) {
             index.kind = AST_RANGE;
-            index.second = parse_expr(p);
+            index.second = parse_slice_end(p);
         }
         if (index.second && parse_accept(p, TIR_TOK_COLON))
             index.stride = parse_expr(p);
