@@ -78,6 +78,8 @@ static int64_t row_bits(const struct tir_inst *inst)
     int64_t bits = tir_elems[tir_ref_base(inst)->type->elem].bits;
     if (inst->op == TIR_OP_LOAD) // index tiles count too
         return tir_type_count(tir_result(inst)->type) * bits;
+    if ((inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC) && inner > 0)
+        return tir_type_count(inst->operands[TIR_STORE_VALUE]->type) * bits; // those of rows
     for (uint32_t d = 0; d < box->list_count; d++)
         bits *= TIR_MAX(box->list[d], 1);
     return bits;

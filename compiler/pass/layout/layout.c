@@ -175,5 +175,6 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
     if (!tir_solver_anchor(&s))
         return TIR_FAILED;
     tir_solver_settle(&s);
+    tir_pass_dce(f, cx); // what was laid out anew for all that use it
     return TIR_CHANGED;
 }

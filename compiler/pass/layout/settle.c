@@ -42,14 +42,23 @@ static const struct tir_layout *reshaped(struct solver *s, const struct tir_type
 static const struct tir_layout *operand_layout(struct solver *s, const struct tir_inst *inst,
                                                uint32_t i, const struct tir_layout *result);
 
+// A tile of which there are fewer elements: they change threads rather than all that repeat them.
+static bool repeats(const struct tir_value *v)
+{
+    return v->def && v->def->op == TIR_OP_BROADCAST &&
+           tir_type_count(v->def->operands[0]->type) < tir_type_count(v->type);
+}
+
 // v in layout l, at the builder's position.
 static struct tir_value *in_layout(struct solver *s, struct tir_builder *b, struct tir_value *v,
                                    const struct tir_layout *l)
 {
     if (!tir_solver_needs_layout(v) || v->type->layout == l)
         return v;
+    if (v->def && v->def->op == TIR_OP_CONVERT_LAYOUT) // once is enough
+        return in_layout(s, b, v->def->operands[0], l);
     const struct tir_type *type = tir_type_with_layout(s->types, v->type, l);
-    if (!is_cheap(v, 6)) {
+    if (!is_cheap(v, 6) && !repeats(v)) {
         struct tir_value *operands[] = {v, NULL};
         struct tir_value *y = tir_build1(b, TIR_OP_CONVERT_LAYOUT, type, operands, 2);
         y->name = v->name;
