@@ -26,7 +26,7 @@ const char *tir_mma_ring_refusal(const struct tir_func *f, const struct tir_pass
     if (!(cx->target->features & TIR_HAS_TMA))
         return "the target has no tensor copies";
     if (cx->target->features & TIR_HAS_WGMMA)
-        return "tma feeds warpgroups alone";
+        return "no tma: no product of the kernel runs on warpgroups";
     if (f->grid_count)
         return "no tma: the kernel speaks of single threads";
     if (cx->attempt && (cx->attempt->only_cp_async || cx->attempt->stages < 2))
@@ -37,7 +37,7 @@ const char *tir_mma_ring_refusal(const struct tir_func *f, const struct tir_pass
             return "no tma: the program has roles or rings of its own";
         multiplies |= inst->op == TIR_OP_DOT && loop_of(inst) && tir_dot_plan(cx->target, inst).mma;
     }
-    return multiplies ? NULL : "tma feeds loops of products by mma.sync alone";
+    return multiplies ? NULL : "no tma: no loop of the kernel has products on tensor cores";
 }
 
 const char *tir_mma_ring_copy_refusal(const struct tir_func *f, struct tir_arena *scratch,

@@ -24,6 +24,7 @@
 // loads of a loop; the first come first). The last round loads what no round needs; outside of the
 // tensor that is 0.
 
+#include "ir/crew.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "pass/async/lookup.h"
@@ -54,19 +55,45 @@ static struct tir_inst *last_product(const struct tir_inst *loop)
     return inst;
 }
 
-static void find(struct tir_lookups *l)
+static void refuse(struct tir_pass_cx *cx, const struct tir_inst *load, const char *why)
+{
+    const struct tir_value *from = tir_ref_base(load);
+    if (from->type->space == TIR_SPACE_GLOBAL && tir_type_is_tile(load->results[0]->type))
+        tir_receipt_refuse(cx, TIR_TOPIC_LOOP, TIR_WISH_NONE, load->span,
+                           "load of %s: in the round that uses it, because %s",
+                           from->name ? from->name : "a tensor", why);
+}
+
+static void find(struct tir_lookups *l, struct tir_pass_cx *cx)
 {
     struct tir_block *body = l->loop->regions[0];
     struct tir_follow ahead;
     int64_t registers = 0;
     tir_runs_ahead_init(&ahead, l->arena, l->f, body);
     for (struct tir_inst *inst = body->first; inst; inst = inst->next) {
-        if (inst->op != TIR_OP_LOAD || !tir_follows(&ahead, inst->results[0]))
+        if (inst->op != TIR_OP_LOAD)
             continue;
+        if (!tir_follows(&ahead, inst->results[0])) {
+            refuse(cx, inst,
+                   "its address or mask depends on values carried or computed in the loop");
+            continue;
+        }
         registers += registers_of(inst->results[0]->type);
-        if (registers > TIR_BUDGET_AHEAD_REGISTERS)
-            return;
-        vec_push(l->arena, &l->found, inst->results[0]);
+        if (registers <= TIR_BUDGET_AHEAD_REGISTERS)
+            vec_push(l->arena, &l->found, inst->results[0]);
+        else
+            refuse(cx, inst, "a thread has few registers for what is loaded ahead");
+    }
+}
+
+// Loops of roles that compute while another role multiplies.
+static void report_role(struct tir_pass_cx *cx, const struct tir_block *block)
+{
+    for (struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        if (inst->op == TIR_OP_LOAD)
+            refuse(cx, inst, "no product of this role runs meanwhile");
+        for (uint32_t r = 0; r < inst->region_count && !tir_is_loop(inst); r++)
+            report_role(cx, inst->regions[r]);
     }
 }
 
@@ -74,7 +101,7 @@ static bool visit(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *l
 {
     struct tir_lookups loads;
     tir_lookups_init(&loads, f, cx->scratch, loop);
-    find(&loads);
+    find(&loads, cx);
     if (!loads.found.len)
         return false;
     tir_lookups_run_ahead(&loads, last_product(loop)->next);
@@ -90,6 +117,8 @@ enum tir_change tir_pass_prefetch(struct tir_func *f, struct tir_pass_cx *cx)
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_FOR && last_product(inst))
             vec_push(cx->scratch, &loops, inst);
+        else if (inst->op == TIR_OP_FOR && tir_crew_of(f, inst).role)
+            report_role(cx, inst->regions[0]);
     vec_foreach(struct tir_inst *, it, &loops)
         change = visit(f, cx, *it) ? TIR_CHANGED : change;
     if (change == TIR_CHANGED)

@@ -553,7 +553,10 @@ enum tir_change tir_pass_tensor_memory(struct tir_func *f, struct tir_pass_cx *c
     if (why && multiply_scales(f, cx, why))
         why = take(&p, f, cx);
     if (why) {
-        tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_NONE, dot->span, "dot: no tcgen05: %s", why);
+        tir_foreach_inst(inst, f)
+            if (inst->op == TIR_OP_DOT)
+                tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_NONE, inst->span,
+                                   "dot: no tcgen05: %s", why);
         return prepared ? TIR_CHANGED : TIR_UNCHANGED;
     }
     rewrite(&p);

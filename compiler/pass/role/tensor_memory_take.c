@@ -635,13 +635,23 @@ static const char *take_loop(struct tmem_plan *p)
     return NULL;
 }
 
+static bool has_roles(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_RING)
+            return true;
+    return false;
+}
+
 const char *tir_tmem_take(struct tmem_plan *p)
 {
     const struct tir_func *f = p->f;
     if (p->cx->attempt && p->cx->attempt->only_mma_sync)
         return "the kernel failed with it";
+    if (has_roles(f))
+        return "the program has roles or rings of its own";
     if (f->threads || f->grid_count || f->cluster[0])
-        return "the kernel states its threads or its grid";
+        return "the kernel states its threads, its grid or its clusters";
     p->tiles = only_tiles(p);
     if (!p->tiles || p->tiles->result_count)
         return "its kernel has more than one tiles loop";
