@@ -51,11 +51,26 @@ bool lower_is_limited(const struct slice *s)
     return false;
 }
 
+// The limit without bounds that a tile of `size` elements has anyway: of min(n, 64), n.
+static struct tir_value *free_limit(struct tir_value *limit, int64_t size)
+{
+    int64_t bound;
+    while (limit->def && limit->def->op == TIR_OP_MIN)
+        if (tir_is_const_int(limit->def->operands[1], &bound) && bound >= size)
+            limit = limit->def->operands[0];
+        else if (tir_is_const_int(limit->def->operands[0], &bound) && bound >= size)
+            limit = limit->def->operands[1];
+        else
+            break;
+    return limit;
+}
+
 // mask, and before `limit` along the axis of the tile.
 static struct tir_value *inside_limit(struct lower *l, const struct slice *s,
                                       struct tir_value *mask, struct tir_value *limit,
                                       uint32_t axis)
 {
+    limit = free_limit(limit, s->type->shape[axis]);
     const struct tir_type *type = tir_type_with_elem(l->cx->types, s->type, limit->type->elem);
     struct tir_value *inside =
         tir_binary(&l->b, TIR_OP_LT, build_iota(l, type, axis), build_splat(l, limit, type));
