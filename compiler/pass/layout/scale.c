@@ -16,6 +16,9 @@
 // unless it leaves the range. Factors of u8 are unpacked to twice as many e2m1. The columns of b
 // are rows here: its transposes cancel those of the program.
 //
+// Factors of fp8, and of floats of 4 and 6 bits, become f16 on a target whose tensor cores do not
+// multiply them; f16 has all their numbers.
+//
 // A target with block_scale keeps what its instructions take: those of tcgen05 for the pass
 // tensor_memory, which makes the same of those that it does not take, those of mma.sync for
 // lower_tile.
@@ -381,11 +384,70 @@ static enum tir_change unpack_for_lanes(struct tir_func *f, struct tir_inst *dot
     return change;
 }
 
+// Narrow factors.
+
+static bool has_product(const struct tir_target *target, enum tir_elem a, enum tir_elem b,
+                        enum tir_elem sum)
+{
+    static const enum tir_engine all[] = {TIR_ENGINE_MMA, TIR_ENGINE_WGMMA, TIR_ENGINE_TCGEN05};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(all); i++) {
+        const struct tir_product *product = tir_product_find(all[i], a, b, sum);
+        if (product && target->features & product->feature)
+            return true;
+    }
+    return false;
+}
+
+// f16 has every number of fp8, and of floats of 4 and 6 bits.
+static bool is_narrow(const struct tir_value *factor)
+{
+    const enum tir_elem elem = factor->type->elem;
+    return tir_type_is_tile(factor->type) && tir_elem_is_float(elem) && tir_elems[elem].bits <= 8 &&
+           !tir_elem_is_scale(elem);
+}
+
+// A transpose stays one, so that what is loaded lies in memory as it did.
+static struct tir_value *as_halves(struct tir_builder *b, struct tir_value *v)
+{
+    struct tir_value *x = v->def && v->def->op == TIR_OP_PERMUTE ? v->def->operands[0] : v;
+    struct tir_types *types = b->f->module->types;
+    struct tir_value *y =
+        tir_build1(b, TIR_OP_CAST, tir_type_with_elem(types, x->type, TIR_F16), &x, 1);
+    if (x == v)
+        return y;
+    const struct tir_type *turned = tir_type_with_elem(types, v->type, TIR_F16);
+    struct tir_value *z = tir_build1(b, TIR_OP_PERMUTE, turned, &y, 1);
+    tir_copy_attr(b->f, z->def, v->def, TIR_ATTR_permutation);
+    return z;
+}
+
+// Factors that no tensor core of the target multiplies are f16 on those that it has.
+static bool multiply_halves(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *dot)
+{
+    struct tir_value *a = dot->operands[TIR_DOT_A], *b = dot->operands[TIR_DOT_B];
+    const enum tir_elem sum =
+        dot->results[0]->type->elem == TIR_F16 ? TIR_F32 : dot->results[0]->type->elem;
+    if (!is_narrow(a) || !is_narrow(b) ||
+        has_product(cx->target, a->type->elem, b->type->elem, sum) ||
+        !has_product(cx->target, TIR_F16, TIR_F16, sum))
+        return false;
+    struct tir_builder before = tir_builder_before(f, dot);
+    dot->operands[TIR_DOT_A] = as_halves(&before, a);
+    dot->operands[TIR_DOT_B] = as_halves(&before, b);
+    tir_receipt_refuse(
+        cx, TIR_TOPIC_DOT, TIR_WISH_NONE, dot->span,
+        "dot: %s as f16, which has its numbers, because the target has no such product",
+        tir_elems[a->type->elem].name);
+    return true;
+}
+
 enum tir_change tir_pass_scale(struct tir_func *f, struct tir_pass_cx *cx)
 {
     enum tir_change change = expand_others(f, cx->target);
     tir_foreach_inst(inst, f) {
         const char *why;
+        if (inst->op == TIR_OP_DOT && !tir_is_scaled_dot(inst) && multiply_halves(f, cx, inst))
+            change = TIR_CHANGED;
         if (!tir_is_scaled_dot(inst))
             continue;
         const struct tir_scaled *scaled = tir_scaled_of(inst, cx->target, &why);
