@@ -74,11 +74,21 @@ struct stream {
     int64_t operand_bytes; // of those that are computed, or that threads copy
 };
 
-// Does an operation give a tile that has, element by element, what it takes?
+// Does an operation give a tile that follows from the elements of those it takes alone?
 static bool passes_on(const struct tir_inst *inst)
 {
-    return tir_is_elementwise(inst) || inst->op == TIR_OP_PERMUTE || inst->op == TIR_OP_BROADCAST ||
-           inst->op == TIR_OP_RESHAPE;
+    switch (inst->op) {
+    case TIR_OP_PERMUTE:
+    case TIR_OP_BROADCAST:
+    case TIR_OP_RESHAPE:
+    case TIR_OP_EXTRACT:
+        return true;
+    case TIR_OP_REDUCE:
+    case TIR_OP_SCAN:
+        return inst->result_count == 1;
+    default:
+        return tir_is_elementwise(inst);
+    }
 }
 
 // Marks the loads of the loop that an operand of a product follows from, element by element.
