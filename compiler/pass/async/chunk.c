@@ -29,6 +29,7 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
+#include "pass/async/rows.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/staging.h"
 #include "pass/layout/warpgroup.h"
@@ -49,17 +50,25 @@ static uint32_t vector_of(const struct chunk *c, const struct tir_value *tensor)
     return TIR_MAX(1, tir_tensor_alignment(c->f, tensor) * 8 / tir_elems[tensor->type->elem].bits);
 }
 
-// Rows of a tile of type t that make `most` accesses of a thread, `vector` elements each, if the
-// tile has a whole number of such chunks; 0: leave it whole.
+// Rows of a tile of type t that make at most `most` accesses of a thread, `vector` elements each,
+// and not much fewer, if the tile has a whole number of such chunks; 0: leave it whole. Around
+// products on warpgroups only `most` will do: there a thread has registers for the rest.
 static int64_t chunk_rows(const struct chunk *c, const struct tir_type *t, uint32_t vector,
                           int64_t most)
 {
-    int64_t n = tir_type_count(t) / (vector * 32 * (int64_t)c->warps);
-    if (t->rank != 2 || n <= most || n % most)
+    const int64_t at_once = vector * 32 * (int64_t)c->warps; // elements of all threads
+    const int64_t least = c->on_warpgroups ? most : TIR_MAX(1, most / 4);
+    if (t->rank != 2 || tir_type_count(t) / at_once <= most)
         return 0;
-    int64_t chunks = n / most, rows = t->shape[0] / chunks;
-    // A swizzle repeats every eight rows; a chunk that starts there is addressed by an addition.
-    return t->shape[0] % chunks == 0 && rows % 8 == 0 ? rows : 0;
+    for (int64_t rows = t->shape[0] / 2; rows >= 8; rows--) {
+        // A swizzle repeats every eight rows; a chunk that starts there is addressed by adding.
+        if (t->shape[0] % rows || rows % 8 || rows * t->shape[1] % at_once)
+            continue;
+        const int64_t n = rows * t->shape[1] / at_once;
+        if (n <= most)
+            return n >= least ? rows : 0;
+    }
+    return 0;
 }
 
 static const struct tir_type *rows_type(struct chunk *c, const struct tir_type *t, int64_t rows,
@@ -398,13 +407,22 @@ const struct tir_type *tir_chunked_store(struct tir_func *f, struct tir_pass_cx 
     return store_buffer(&c, store);
 }
 
+// Around products on warpgroups a role computes a tile while others multiply: its loads stay
+// together.
+static bool chunk_computed(struct chunk *c, struct tir_inst *store)
+{
+    const bool built = !c->on_warpgroups && tir_rows_build(c->f, c->cx, store);
+    c->loads |= built;
+    return built;
+}
+
 static void run_block(struct chunk *c, struct tir_block *block)
 {
     tir_foreach_inst_safe(inst, block) {
         for (uint32_t r = 0; r < inst->region_count; r++)
             run_block(c, inst->regions[r]);
         c->warps = tir_crew_of(c->f, inst).warps;
-        if (inst->op == TIR_OP_STORE && !chunk_move(c, inst))
+        if (inst->op == TIR_OP_STORE && !chunk_move(c, inst) && !chunk_computed(c, inst))
             chunk_store(c, inst);
         else if (inst->op == TIR_OP_COPY_ASYNC)
             chunk_copy(c, inst);
