@@ -29,6 +29,7 @@
 #include "machine/budget.h"
 
 #define MOST_STORES 2 // in one loop
+#define SMALL       8 // times larger is what is stored to than a buffer that may live on for it
 
 struct rows {
     struct tir_func *f;
@@ -147,8 +148,8 @@ static bool is_in_step(const struct rows *r, const struct tir_inst *inst)
     return from && x->type->rank == inst->results[0]->type->rank && l == from;
 }
 
-// Does a load, which stands before the stores, give the same there? Of a tile of the same block it must
-// not be the last use: the buffer that is stored to could not take its place any more.
+// Does a load, which stands before the stores, give the same there? It must not keep a large buffer
+// alive whose place the one that is stored to could take.
 static bool can_move(const struct rows *r, const struct tir_inst *load)
 {
     if (tir_is_only_read(r->f, tir_ref_base(load)))
@@ -157,8 +158,10 @@ static bool can_move(const struct rows *r, const struct tir_inst *load)
     for (uint32_t i = 0; i < r->store_count; i++)
         if (tir_buffer_root(tir_ref_base(r->stores[i])) == from)
             return false;
+    const bool is_short_lived = from->def && from->def->block == load->block;
     if (load->block != r->stores[0]->block ||
-        (is_whole_row(load->results[0]) && from->def && from->def->block == load->block))
+        (is_short_lived &&
+         tir_buffer_bytes(from->type) * SMALL > tir_buffer_bytes(tir_ref_base(r->stores[0])->type)))
         return false;
     for (const struct tir_inst *inst = load->next; inst != r->stores[0]; inst = inst->next) {
         const bool stores = inst->op == TIR_OP_STORE || inst->op == TIR_OP_FOR;
