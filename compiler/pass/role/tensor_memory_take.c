@@ -498,19 +498,25 @@ static const char *take_rest(const struct tmem_plan *p)
     return NULL;
 }
 
-static struct tir_inst *only_tiles(const struct tmem_plan *p)
+// The tiles loop, which nothing but scalars stands beside.
+static const char *take_tiles(struct tmem_plan *p)
 {
-    const struct tir_func *f = p->f;
-    struct tir_inst *tiles = NULL;
-    for (struct tir_inst *inst = f->body->first; inst; inst = inst->next) {
-        if (inst->op == TIR_OP_TILES && tiles)
-            return NULL;
+    for (struct tir_inst *inst = p->f->body->first; inst; inst = inst->next) {
+        if (inst->op == TIR_OP_ROLE)
+            return "the kernel has roles of its own, which multiply from rings";
+        if (inst->op == TIR_OP_TILES && p->tiles)
+            return "its kernel has more than one tiles loop";
         if (inst->op == TIR_OP_TILES)
-            tiles = inst;
-        else if (!tir_tmem_is_scalar(p, inst) && inst->op != TIR_OP_ASSUME)
-            return NULL;
+            p->tiles = inst;
     }
-    return tiles;
+    if (p->f->threads || p->f->grid_count || p->f->cluster[0])
+        return "the kernel states its threads or its grid";
+    if (!p->tiles)
+        return "its kernel has no tiles loop";
+    for (const struct tir_inst *inst = p->f->body->first; inst; inst = inst->next)
+        if (inst != p->tiles && !tir_tmem_is_scalar(p, inst) && inst->op != TIR_OP_ASSUME)
+            return "tiles or buffers of its kernel stand outside of the tiles loop";
+    return p->tiles->result_count ? "its tiles loop carries values from tile to tile" : NULL;
 }
 
 static bool has_dot(const struct tir_block *block)
@@ -635,27 +641,12 @@ static const char *take_loop(struct tmem_plan *p)
     return NULL;
 }
 
-static bool has_roles(const struct tir_func *f)
-{
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_RING)
-            return true;
-    return false;
-}
-
 const char *tir_tmem_take(struct tmem_plan *p)
 {
-    const struct tir_func *f = p->f;
-    if (p->cx->attempt && p->cx->attempt->only_mma_sync)
+    const char *why = take_tiles(p);
+    if (!why && p->cx->attempt && p->cx->attempt->only_mma_sync)
         return "the kernel failed with it";
-    if (has_roles(f))
-        return "the program has roles or rings of its own";
-    if (f->threads || f->grid_count || f->cluster[0])
-        return "the kernel states its threads, its grid or its clusters";
-    p->tiles = only_tiles(p);
-    if (!p->tiles || p->tiles->result_count)
-        return "its kernel has more than one tiles loop";
-    const char *why = take_loop(p);
+    why = why ? why : take_loop(p);
     if (why)
         return why;
     turn_factors(p);
