@@ -36,6 +36,7 @@ struct rows {
     struct tir_arena *scratch;
     struct tir_inst *stores[MOST_STORES]; // the last one first
     uint32_t store_count;
+    bool has_slots;                 // copies are in flight, to as many slots as fit
     int64_t whole, count;           // rows: of the tile, of a part
     const uint32_t *uses;           // by value id
     uint32_t *seen;                 // by value id: uses by rows
@@ -148,8 +149,8 @@ static bool is_in_step(const struct rows *r, const struct tir_inst *inst)
     return from && x->type->rank == inst->results[0]->type->rank && l == from;
 }
 
-// Does a load, which stands before the stores, give the same there? It must not keep a large buffer
-// alive whose place the one that is stored to could take.
+// Does a load, which stands before the stores, give the same there? It must not keep a buffer alive
+// whose place the one that is stored to could take, unless it is small and no slots want the bytes.
 static bool can_move(const struct rows *r, const struct tir_inst *load)
 {
     if (tir_is_only_read(r->f, tir_ref_base(load)))
@@ -158,10 +159,11 @@ static bool can_move(const struct rows *r, const struct tir_inst *load)
     for (uint32_t i = 0; i < r->store_count; i++)
         if (tir_buffer_root(tir_ref_base(r->stores[i])) == from)
             return false;
-    const bool is_short_lived = from->def && from->def->block == load->block;
+    // A slot is a view.
+    const int64_t bytes = tir_buffer_bytes(tir_ref_base(r->stores[0])->type);
+    const bool is_slot = tir_ref_base(load) != from;
     if (load->block != r->stores[0]->block ||
-        (is_short_lived &&
-         tir_buffer_bytes(from->type) * SMALL > tir_buffer_bytes(tir_ref_base(r->stores[0])->type)))
+        (!is_slot && (r->has_slots || tir_buffer_bytes(from->type) * SMALL > bytes)))
         return false;
     for (const struct tir_inst *inst = load->next; inst != r->stores[0]; inst = inst->next) {
         const bool stores = inst->op == TIR_OP_STORE || inst->op == TIR_OP_FOR;
@@ -439,6 +441,8 @@ bool tir_rows_build(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst 
     r.whole = v->type->shape[0];
     r.uses = tir_count_uses(cx->scratch, f);
     int64_t count = 0;
+    tir_foreach_inst(inst, f)
+        r.has_slots |= inst->op == TIR_OP_COPY_ASYNC;
     while (store && !count && r.store_count < MOST_STORES) {
         r.stores[r.store_count++] = store;
         count = rows_of_part(&r);
