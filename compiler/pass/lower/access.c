@@ -292,6 +292,53 @@ static void open_access(struct lower *lo, const struct tir_inst *inst, const str
     }
 }
 
+// Elements that lie in a row in memory and that a warp moves with one instruction.
+static int64_t row_of_warp(const struct access *a)
+{
+    const struct global *g = &a->global;
+    const struct side *s = &g->sides[g->rank - 1];
+    if (s->stride || s->box <= 0)
+        return 1;
+    const struct tir_layout *l = a->layout;
+    int64_t row = 1, lanes = 1;
+    for (uint32_t i = l->first[s->tile_dim + 1]; i-- > l->first[s->tile_dim];) {
+        const struct tir_iter *iter = &l->iters[i];
+        if (iter->axis == TIR_AXIS_REG && lanes == 1 && row < a->vector.count) {
+            row *= TIR_MIN(iter->extent, a->vector.count / row);
+            if (row == a->vector.count && iter->extent > row)
+                break;
+        } else if (iter->axis == TIR_AXIS_LANE) {
+            row *= iter->extent;
+            lanes *= iter->extent;
+        } else if (iter->extent > 1) {
+            break;
+        }
+    }
+    return row;
+}
+
+// How wide a tile's accesses of global memory are, and why no wider.
+static void tell_width(struct lower *lo, const struct tir_inst *inst, const struct access *a)
+{
+    if (a->walk || !a->layout || !a->global.rank)
+        return;
+    const struct global *g = &a->global;
+    const char *what = inst->op == TIR_OP_LOAD ? "load" : "store";
+    const char *name = g->base->name ? g->base->name : "a tensor";
+    const uint32_t at_once = a->vector.count * g->bytes;
+    const int64_t row = row_of_warp(a) * g->bytes;
+    const char *limit =
+        g->sides[g->rank - 1].stride ? "the innermost stride is not known to be 1" : g->limit;
+    if (at_once < 16)
+        tir_receipt_refuse(lo->cx, TIR_TOPIC_COPY, TIR_WISH_NONE, inst->span,
+                           "%s of %s: %u bytes at once, because %s; %lld in a row for a warp", what,
+                           name, at_once, limit, (long long)row);
+    else
+        tir_receipt_add(lo->cx, TIR_TOPIC_COPY, inst->span,
+                        "%s of %s: %u bytes at once, %lld in a row for a warp", what, name, at_once,
+                        (long long)row);
+}
+
 static struct lower_place place_of(struct lower *lo, struct access *a, uint32_t reg)
 {
     struct lower_place p =
@@ -306,6 +353,7 @@ void tir_lower_load(struct lower *lo, struct tir_inst *inst)
     struct tir_value *result = inst->results[0], *pad = inst->operands[TIR_LOAD_PAD];
     struct access a;
     open_access(lo, inst, result->type, inst->operands[TIR_LOAD_MASK], &a);
+    tell_width(lo, inst, &a);
     struct tir_value **out = tir_lower_new_registers(lo, a.count);
     for (uint32_t r = 0; r < a.count; r++) {
         if (!tir_lower_leads(a.vector, r))
@@ -330,6 +378,7 @@ void tir_lower_store(struct lower *lo, struct tir_inst *inst)
     struct tir_value *v = inst->operands[TIR_STORE_VALUE];
     struct access a;
     open_access(lo, inst, v->type, inst->operands[TIR_STORE_MASK], &a);
+    tell_width(lo, inst, &a);
     struct tir_value *owner =
         tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL ? NULL : writer(lo, inst, a.layout);
     for (uint32_t r = 0; r < a.count; r++) {
@@ -426,6 +475,7 @@ void tir_lower_atomic(struct lower *lo, struct tir_inst *inst)
     struct tir_value *expected = inst->operands[TIR_ATOMIC_EXPECTED];
     struct access a;
     open_access(lo, inst, v->type, inst->operands[TIR_STORE_MASK], &a);
+    tell_width(lo, inst, &a);
     struct tir_value *owner = writer(lo, inst, a.layout);
     struct tir_value **old = tir_lower_new_registers(lo, a.count);
     struct lower_vector vector = red_vector(lo, inst, &a);
