@@ -15,7 +15,6 @@ must refuse each, or the emulator must find it under one of many schedules. Seed
 import argparse
 import collections
 import concurrent.futures
-import datetime
 import json
 import os
 import pathlib
@@ -27,8 +26,9 @@ import sys
 import tempfile
 import time
 
-import drawn
+import drawn  # finds the other generators
 import planted
+import seeds
 
 SECONDS = 300  # of one command
 STEPS = 1 << 22  # instructions of a warp, where a bug is
@@ -210,9 +210,8 @@ def main():
     parser.add_argument("--no-spill", action="store_true")
     options = parser.parse_args()
     options.end = time.monotonic() + (options.seconds or 1 << 30)
-    seed = options.seed or datetime.date.today().toordinal()
+    seed = seeds.first(options)
     ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
-    print(f"seed {seed}", flush=True)
     for number in range(len(drawn.FAMILIES)):  # a run that ends early has at least drawn each
         drawn.draw(seed, number)
     kinds, found = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
