@@ -444,3 +444,9 @@ struct tir_value *tir_buffer_root(struct tir_value *buffer)
         buffer = of;
     return buffer;
 }
+
+bool tir_buffer_is_by_hand(struct tir_value *buffer)
+{
+    const struct tir_inst *made = tir_buffer_root(buffer)->def;
+    return made && tir_attr_int(made, TIR_ATTR_by_hand, 0);
+}

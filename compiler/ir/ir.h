@@ -404,6 +404,8 @@ static inline bool tir_is_allocated(const struct tir_inst *inst)
 // What a buffer is a part of, through views, permutes, reshapes and aliases: an alloc, a ring or an
 // argument.
 struct tir_value *tir_buffer_root(struct tir_value *buffer);
+// Does the program declare the buffer that it is of, and order its accesses itself?
+bool tir_buffer_is_by_hand(struct tir_value *buffer);
 // Does each element of its result depend only on the same elements of its operands?
 bool tir_is_elementwise(const struct tir_inst *inst);
 bool tir_has_effect(const struct tir_inst *inst); // it, or anything in its regions

@@ -107,9 +107,7 @@ static bool copies_by_itself(const struct pipeline *p)
     tir_foreach_inst_in(inst, p->body) {
         if (tir_attr_find(inst, TIR_ATTR_engine))
             continue;
-        const struct tir_value *to =
-            inst->op == TIR_OP_COPY_ASYNC ? tir_buffer_root(inst->operands[TIR_COPY_TO]) : NULL;
-        if ((to && to->def && tir_attr_int(to->def, TIR_ATTR_by_hand, 0)) ||
+        if ((inst->op == TIR_OP_COPY_ASYNC && tir_buffer_is_by_hand(inst->operands[TIR_COPY_TO])) ||
             (inst->op == TIR_OP_WAIT_GROUP && !is_wait_for_all(inst)) ||
             (inst->op == TIR_OP_COMMIT_GROUP && !(inst->next && is_wait_for_all(inst->next))))
             return true;

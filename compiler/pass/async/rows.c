@@ -150,13 +150,6 @@ static bool is_in_step(const struct rows *r, const struct tir_inst *inst)
     return from && x->type->rank == inst->results[0]->type->rank && l == from;
 }
 
-// Does the program order the accesses of the buffer?
-static bool is_by_hand(struct tir_value *buffer)
-{
-    const struct tir_value *root = tir_buffer_root(buffer);
-    return root->def && tir_attr_int(root->def, TIR_ATTR_by_hand, 0);
-}
-
 // Does a load, which stands before the stores, give the same there? It must not keep a buffer alive
 // whose place the one that is stored to could take, unless it is small and no slots want the bytes.
 static bool can_move(const struct rows *r, const struct tir_inst *load)
@@ -164,7 +157,7 @@ static bool can_move(const struct rows *r, const struct tir_inst *load)
     if (tir_is_only_read(r->f, tir_ref_base(load)))
         return true;
     const struct tir_value *from = tir_buffer_root(tir_ref_base(load));
-    if (is_by_hand(tir_ref_base(load)))
+    if (tir_buffer_is_by_hand(tir_ref_base(load)))
         return false;
     for (uint32_t i = 0; i < r->store_count; i++)
         if (tir_buffer_root(tir_ref_base(r->stores[i])) == from)
@@ -447,7 +440,7 @@ bool tir_rows_build(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst 
     const struct tir_value *v = store->operands[TIR_STORE_VALUE];
     struct rows r = {.f = f, .scratch = cx->scratch};
     if (tir_ref_base(store)->type->space != TIR_SPACE_SHARED || v->type->rank != 2 ||
-        is_by_hand(tir_ref_base(store)))
+        tir_buffer_is_by_hand(tir_ref_base(store)))
         return false;
     r.whole = v->type->shape[0];
     r.uses = tir_count_uses(cx->scratch, f);

@@ -61,7 +61,7 @@ static bool is_ours(const struct barriers *b, const struct tir_inst *inst)
     const struct tir_value *root = tir_buffer_root(tir_ref_base(inst));
     const bool is_made = root->def && root->def->op == TIR_OP_ALLOC &&
                          root->type->space == TIR_SPACE_SHARED &&
-                         !tir_attr_int(root->def, TIR_ATTR_by_hand, 0);
+                         !tir_buffer_is_by_hand(tir_ref_base(inst));
     return !b->by_hand || tir_type_is_tile(moved->type) || is_made;
 }
 
