@@ -134,13 +134,15 @@ static bool is_fresh_product(struct lower *l, const struct ast_expr *e, struct v
     return mul && mul->op == TIR_OP_MUL && v.ir->type->elem == elem && mul->block == l->b.block;
 }
 
-// What v repeats, which is `from` if that was an IR value of its type; the broadcasts go.
-static struct tir_value *unrepeat(struct tir_value *v, struct val from)
+// v before convert_unify gave it a shape and a layout, which is `from` if that was an IR value of
+// its element type. The operations for both go.
+static struct tir_value *before_unify(struct tir_value *v, struct val from)
 {
-    while (from.kind == VAL_IR && v != from.ir && v->def && v->def->op == TIR_OP_BROADCAST) {
-        struct tir_inst *repeat = v->def;
-        v = repeat->operands[0];
-        tir_remove(repeat);
+    while (from.kind == VAL_IR && v != from.ir && v->def &&
+           (v->def->op == TIR_OP_BROADCAST || v->def->op == TIR_OP_CONVERT_LAYOUT)) {
+        struct tir_inst *unified = v->def;
+        v = unified->operands[0];
+        tir_remove(unified);
     }
     return v;
 }
@@ -150,8 +152,8 @@ static struct tir_value *unrepeat(struct tir_value *v, struct val from)
 static struct tir_value *contract(struct lower *l, struct unify *u, enum tir_op op,
                                   const struct val *in, const struct val *vals, uint32_t of_product)
 {
-    struct tir_value *sum = unrepeat(vals[of_product].ir, in[of_product]);
-    struct tir_value *other = unrepeat(vals[!of_product].ir, in[!of_product]);
+    struct tir_value *sum = before_unify(vals[of_product].ir, in[of_product]);
+    struct tir_value *other = before_unify(vals[!of_product].ir, in[!of_product]);
     struct tir_value *parts[] = {sum->def->operands[0], sum->def->operands[1], other};
     tir_remove(sum->def);
     if (op == TIR_OP_SUB) {

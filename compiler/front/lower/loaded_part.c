@@ -196,13 +196,15 @@ static struct tir_value *make_permute(struct maker *m, const struct tir_inst *pe
 }
 
 // Elements `first` to `first + count` of a tile of type t, row by row, as a part of it: of one
-// dimension, in one element of those before it.
+// dimension, in one element of those before it. A scalar has none.
 static bool part_in_order(const struct tir_type *t, int64_t first, int64_t count,
                           struct tile_part *p)
 {
     *p = (struct tile_part){0};
     int64_t inner = 1;
     uint32_t d = t->rank;
+    if (!d)
+        return false;
     while (d-- > 0) {
         p->size[d] = t->shape[d];
         if (count <= inner * t->shape[d])
