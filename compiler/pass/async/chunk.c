@@ -239,11 +239,13 @@ static struct tir_inst *moved_by(const struct chunk *c, const struct tir_inst *s
     return fits && v->type->rank == 2 && is_plain(load) && is_plain(store) ? load : NULL;
 }
 
-// The type of a part of a buffer; NULL: its layout cannot be cut there.
+// The type of a part of a buffer; NULL: its layout cannot be cut there, or `ring` chooses it later.
 static const struct tir_type *part_type(struct chunk *c, const struct tir_type *buffer,
                                         const int64_t *box)
 {
     const struct tir_layout *l = buffer->layout;
+    if (!l)
+        return NULL;
     struct tir_iter iters[TIR_MAX_ITERS];
     memcpy(iters, l->iters, l->iter_count * sizeof(*iters));
     for (uint32_t d = 0; d < 2; d++) { // the innermost iterators that make up the box
