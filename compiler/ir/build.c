@@ -187,6 +187,16 @@ struct tir_value *tir_unary(struct tir_builder *b, enum tir_op op, struct tir_va
     return tir_build1(b, op, x->type, &x, 1);
 }
 
+struct tir_value *tir_transpose(struct tir_builder *b, struct tir_value *x)
+{
+    const struct tir_type *type = tir_type_transpose(b->f->module->types, x->type);
+    struct tir_value *v = tir_build1(b, TIR_OP_PERMUTE, type, &x, 1);
+    int64_t order[TIR_MAX_RANK];
+    tir_transposition(x->type->rank, order);
+    tir_set_list(b->f, v->def, TIR_ATTR_permutation, order, x->type->rank);
+    return v;
+}
+
 struct tir_value *tir_binary(struct tir_builder *b, enum tir_op op, struct tir_value *x,
                              struct tir_value *y)
 {

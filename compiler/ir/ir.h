@@ -632,6 +632,7 @@ struct tir_inst *tir_build(struct tir_builder *b, enum tir_op op, struct tir_val
 struct tir_value *tir_build1(struct tir_builder *b, enum tir_op op, const struct tir_type *type,
                              struct tir_value *const *operands, uint32_t operand_count);
 struct tir_value *tir_unary(struct tir_builder *b, enum tir_op op, struct tir_value *x); // SAME
+struct tir_value *tir_transpose(struct tir_builder *b, struct tir_value *x); // last two dimensions
 // SAME or COMPARE; folds nothing.
 struct tir_value *tir_binary(struct tir_builder *b, enum tir_op op, struct tir_value *x,
                              struct tir_value *y);

@@ -310,6 +310,25 @@ const struct tir_layout *tir_layout_permute(struct tir_types *types, const struc
     return tir_layout_get(types, &out);
 }
 
+void tir_transposition(uint32_t rank, int64_t *order)
+{
+    for (uint32_t d = 0; d < rank; d++)
+        order[d] = d;
+    order[rank - 2] = rank - 1;
+    order[rank - 1] = rank - 2;
+}
+
+const struct tir_type *tir_type_transpose(struct tir_types *types, const struct tir_type *t)
+{
+    int64_t order[TIR_MAX_RANK];
+    struct tir_type transposed = *t;
+    tir_transposition(t->rank, order);
+    for (uint32_t d = 0; d < t->rank; d++)
+        transposed.shape[d] = t->shape[order[d]];
+    transposed.layout = t->layout ? tir_layout_permute(types, t->layout, order) : NULL;
+    return tir_type_get(types, &transposed);
+}
+
 const struct tir_layout *tir_layout_before(struct tir_types *types, const struct tir_layout *of,
                                            uint32_t d, const struct tir_layout *l)
 {

@@ -90,6 +90,10 @@ const struct tir_layout *tir_layout_slice(struct tir_types *types, const struct 
                                           uint32_t axis);
 const struct tir_layout *tir_layout_permute(struct tir_types *types, const struct tir_layout *l,
                                             const int64_t *order);
+// The permutation that exchanges the last two of `rank` dimensions.
+void tir_transposition(uint32_t rank, int64_t *order);
+const struct tir_type *tir_type_transpose(struct tir_types *types,
+                                          const struct tir_type *t); // of its last two dimensions
 const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struct tir_layout *l,
                                             uint32_t rank,
                                             const int64_t *shape); // NULL: a digit would be cut

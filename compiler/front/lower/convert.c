@@ -218,23 +218,8 @@ struct tir_value *build_reshape(struct lower *l, struct tir_value *v, uint32_t r
 
 struct tir_value *build_transpose(struct lower *l, struct tir_value *v)
 {
-    uint32_t rank = v->type->rank;
-    int64_t order[TIR_MAX_RANK];
-    for (uint32_t d = 0; d < rank; d++)
-        order[d] = d;
-    order[rank - 2] = rank - 1;
-    order[rank - 1] = rank - 2;
-    struct tir_type t = *v->type;
-    t.shape[rank - 2] = v->type->shape[rank - 1];
-    t.shape[rank - 1] = v->type->shape[rank - 2];
-    if (t.layout)
-        t.layout = tir_layout_permute(l->cx->types, t.layout, order);
-    const struct tir_type *type = tir_type_get(l->cx->types, &t);
-    if (v->kind == TIR_VALUE_CONST)
-        return constant_as(l, v, type);
-    struct tir_inst *inst = tir_build(&l->b, TIR_OP_PERMUTE, &v, 1, &type, 1, 0);
-    tir_set_list(l->f, inst, TIR_ATTR_permutation, order, rank);
-    return tir_result(inst);
+    return v->kind == TIR_VALUE_CONST ? constant_as(l, v, tir_type_transpose(l->cx->types, v->type))
+                                      : tir_transpose(&l->b, v);
 }
 
 static bool repeats(const struct tir_type *from, const struct tir_type *to)

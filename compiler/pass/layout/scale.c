@@ -132,11 +132,7 @@ static struct tir_value *turned(struct scale *s, struct tir_value *x)
 {
     if (x->def && x->def->op == TIR_OP_PERMUTE)
         return x->def->operands[0];
-    const struct tir_type *type =
-        tile_type(s, x->type->elem, 2, x->type->shape[1], x->type->shape[0]);
-    struct tir_value *t = tir_build1(&s->b, TIR_OP_PERMUTE, type, &x, 1);
-    tir_set_list(s->f, t->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
-    return t;
+    return tir_transpose(&s->b, x);
 }
 
 // factor * (0, 1, 2, ...) + first, or that divided by -factor.

@@ -326,7 +326,7 @@ static struct tir_value *factor_of(struct tmem_role *r, struct tir_builder *b,
         o->group ? tir_tmem_end(r, &o->group->channel)->at[0] : tir_const_i32(b->f, 0);
     struct tir_value *v = tir_tmem_slot(b, o->buffer, slot);
     v = factor->rows ? tir_reshaped_buffer(b, v, factor->rows) : v;
-    return factor->is_turned ? tir_tmem_turned(b, v) : v;
+    return factor->is_turned ? tir_transpose(b, v) : v;
 }
 
 static void multiply(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t)

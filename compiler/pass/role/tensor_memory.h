@@ -260,9 +260,6 @@ void tir_tmem_fence(struct tir_builder *b, enum tir_word of);
 // Slot `slot` of a buffer, whose dimension 0 is the slots.
 struct tir_value *tir_tmem_slot(struct tir_builder *b, struct tir_value *buffer,
                                 struct tir_value *slot);
-// Rows for columns, of a tile or a view of rank 2.
-const struct tir_type *tir_tmem_turned_type(struct tir_builder *b, const struct tir_type *of);
-struct tir_value *tir_tmem_turned(struct tir_builder *b, struct tir_value *v);
 // An if without results; its block is open, and closed by end_if.
 struct tir_builder tir_tmem_begin_if(struct tir_builder *b, struct tir_value *condition);
 struct tir_builder tir_tmem_begin_elected(struct tir_builder *b); // if elect_sync()

@@ -194,12 +194,12 @@ static void fetch(struct round *y, const struct tmem_operand *o)
     struct tir_builder *b = y->b;
     struct tmem_end *end = tir_tmem_end(y->r, &o->group->channel);
     const struct tir_type *type =
-        o->is_turned ? tir_tmem_turned_type(b, o->tile->type) : o->tile->type;
+        o->is_turned ? tir_type_transpose(b->f->module->types, o->tile->type) : o->tile->type;
     if (bitset_insert(&y->opened, (uint32_t)(o->group - y->r->p->groups)))
         tir_tmem_wait_full(b, end);
     bitset_insert(&y->fetched, (uint32_t)(o - y->r->p->operands));
     struct tir_value *v = load_slot(b, o->buffer, end->at[0], type);
-    tir_map_set(&y->r->map, tir_map_key(o->tile), o->is_turned ? tir_tmem_turned(b, v) : v);
+    tir_map_set(&y->r->map, tir_map_key(o->tile), o->is_turned ? tir_transpose(b, v) : v);
     if (left_of(y, o->group))
         return;
     tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp

@@ -34,21 +34,6 @@ struct tir_value *tir_tmem_slot(struct tir_builder *b, struct tir_value *buffer,
     return tir_result(view);
 }
 
-const struct tir_type *tir_tmem_turned_type(struct tir_builder *b, const struct tir_type *of)
-{
-    struct tir_type t = *of;
-    t.shape[0] = of->shape[1];
-    t.shape[1] = of->shape[0];
-    return tir_type_get(b->f->module->types, &t);
-}
-
-struct tir_value *tir_tmem_turned(struct tir_builder *b, struct tir_value *v)
-{
-    v = tir_build1(b, TIR_OP_PERMUTE, tir_tmem_turned_type(b, v->type), &v, 1);
-    tir_set_list(b->f, v->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
-    return v;
-}
-
 struct tir_builder tir_tmem_begin_if(struct tir_builder *b, struct tir_value *condition)
 {
     struct tir_inst *branch = tir_build(b, TIR_OP_IF, &condition, 1, NULL, 0, 2);

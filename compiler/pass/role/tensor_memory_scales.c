@@ -194,7 +194,7 @@ static struct tir_value *load_block(struct tmem_role *r, struct tir_builder *b,
         tir_build1(b, TIR_OP_LOAD, tir_type_get(p->types, &t), operands, load->operand_count);
     tir_set_list(p->f, v->def, TIR_ATTR_box, list, box->list_count);
     tir_copy_attr(p->f, v->def, load, TIR_ATTR_cache);
-    return o->is_turned ? tir_tmem_turned(b, v) : v;
+    return o->is_turned ? tir_transpose(b, v) : v;
 }
 
 static void move_block(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o,
@@ -323,5 +323,5 @@ struct tir_value *tir_tmem_scales_of(struct tmem_role *r, struct tir_builder *b,
     const int64_t box[] = {0, type.shape[0], type.shape[1]};
     struct tir_value *v = tir_build1(b, TIR_OP_VIEW, tir_type_get(r->p->types, &type), operands, 4);
     tir_set_list(b->f, v->def, TIR_ATTR_box, box, 3);
-    return which == TIR_DOT_A ? v : tir_tmem_turned(b, v);
+    return which == TIR_DOT_A ? v : tir_transpose(b, v);
 }

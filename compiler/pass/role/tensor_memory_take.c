@@ -70,13 +70,13 @@ static void turn_factors(struct tmem_plan *p)
             has_descriptor(v->type, false) || !tir_is_made_in(p->tiles, v))
             continue;
         struct tir_builder after = {p->f, v->def->block, v->def->next, v->def->span};
-        struct tir_value *rows = tir_tmem_turned(&after, v);
+        struct tir_value *rows = tir_transpose(&after, v);
         if (!may_turn(rows)) {
             tir_remove(rows->def);
             continue;
         }
         struct tir_builder before = tir_builder_before(p->f, dot);
-        dot->operands[TIR_DOT_B] = tir_tmem_turned(&before, rows);
+        dot->operands[TIR_DOT_B] = tir_transpose(&before, rows);
         p->has_turned = true;
     }
 }
