@@ -87,7 +87,8 @@ struct tir_inst *tir_stage_copy(struct tir_func *f, struct tir_inst *copy,
     return x->def;
 }
 
-// alloc and store of x, placed right after x is made (or before `user` when x has no instruction).
+// alloc and store of x, placed right after x is made (or before `user` when x has no instruction),
+// behind the stores to other buffers, from which x may be read again.
 // as: the operand that x is brought for, whose rows lie one after the other.
 static struct tir_value *to_shared(struct stage *s, struct tir_value *x, const struct tir_value *as,
                                    struct tir_inst *user, bool swizzled)
@@ -98,6 +99,10 @@ static struct tir_value *to_shared(struct stage *s, struct tir_value *x, const s
         b.block = x->def->block;
         b.before = x->def->next;
         b.span = x->def->span;
+        while (b.before &&
+               (b.before->op == TIR_OP_ALLOC ||
+                (b.before->op == TIR_OP_STORE && b.before->operands[TIR_STORE_VALUE] == x)))
+            b.before = b.before->next;
     }
     const struct tir_type *t = x->type;
     struct tir_types *types = f->module->types;
@@ -117,24 +122,6 @@ static struct tir_value *to_shared(struct stage *s, struct tir_value *x, const s
     vec_push(s->cx->scratch, &s->stores, store_whole(&b, x, buffer));
     return buffer;
 }
-
-static struct tir_value *permuted(struct stage *s, struct tir_inst *user, struct tir_value *x,
-                                  const int64_t *order)
-{
-    struct tir_builder b = tir_builder_before(s->f, user);
-    struct tir_types *types = s->f->module->types;
-    struct tir_type t = *x->type;
-    assert(t.rank == 2);
-    for (uint32_t d = 0; d < t.rank; d++)
-        t.shape[d] = x->type->shape[order[d]];
-    if (t.layout)
-        t.layout = tir_layout_permute(types, t.layout, order);
-    struct tir_value *y = tir_build1(&b, TIR_OP_PERMUTE, tir_type_get(types, &t), &x, 1);
-    tir_set_list(s->f, y->def, TIR_ATTR_permutation, order, t.rank);
-    return y;
-}
-
-static const int64_t swapped[2] = {1, 0};
 
 // The buffer that x is in already; NULL: in none that serves. Tensor cores read swizzled rows
 // alone.
@@ -163,6 +150,7 @@ bool tir_stages_straight(const struct tir_target *target, const struct tir_inst 
 static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, struct tir_value *v,
                                        uint32_t k_dim, const struct tir_dot_plan *plan)
 {
+    struct tir_builder before = tir_builder_before(s->f, dot);
     bool turned;
     struct tir_value *x = tir_unturned(v, &turned);
     if (is_straight(v, turned, k_dim, plan->mma)) {
@@ -172,20 +160,18 @@ static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, st
             if (x->def) // else the buffer is filled at this dot and serves it alone
                 tir_map_set(plan->mma ? &s->swizzled : &s->plain, tir_map_key(x), buffer);
         }
-        if (!tir_type_same_shape(buffer->type, x->type)) {
-            struct tir_builder b = tir_builder_before(s->f, dot);
-            buffer = tir_reshaped_buffer(&b, buffer, x->type);
-        }
-        return turned ? permuted(s, dot, buffer, swapped) : buffer;
+        if (!tir_type_same_shape(buffer->type, x->type))
+            buffer = tir_reshaped_buffer(&before, buffer, x->type);
+        return turned ? tir_transpose(&before, buffer) : buffer;
     }
-    struct tir_value *k_last = k_dim == 1 ? v : permuted(s, dot, v, swapped);
+    struct tir_value *k_last = k_dim == 1 ? v : tir_transpose(&before, v);
     tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, v->def ? v->def->span : dot->span,
                        "copy of %s: through registers, because it is turned while it is stored: "
                        "%s transposes only 16-bit elements",
                        v->name ? v->name : "an operand of dot",
                        tir_dot_on_warpgroups(dot) ? "wgmma" : "ldmatrix");
     struct tir_value *buffer = to_shared(s, k_last, k_last, dot, true);
-    return k_dim == 1 ? buffer : permuted(s, dot, buffer, swapped);
+    return k_dim == 1 ? buffer : tir_transpose(&before, buffer);
 }
 
 // Can ldmatrix take the buffer's rows as they are: 16 aligned bytes at a time, along K unless it
