@@ -19,6 +19,7 @@ FOLDER is what artifacts.py made.
 import argparse
 import concurrent.futures
 import fnmatch
+import itertools
 import json
 import math
 import os
@@ -577,17 +578,22 @@ def run_test(command):
     return {"wrong": 0, "facts": "as expected"}
 
 
-def command_results(options):
+def command_results(options, deadline):
     """Everything that goes through tirc, several processes at a time."""
     if not options.tirc:
         return
+
+    def before_deadline(run):
+        late = {"error": "not run: no time left"}
+        return lambda line: late if time.monotonic() > deadline else run(line)
+
     with concurrent.futures.ThreadPoolExecutor(options.lanes * 2) as pool:
         for name, lines, run in (
                 ("tirc run", command_lines(options.quick),
                  lambda line: run_command(options.tirc, options.device, line)),
                 ("tests", test_lines(options), run_test)):
             chosen = lines if fnmatch.fnmatch(name, options.only) else []
-            for line, result in zip(chosen, pool.map(run, chosen)):
+            for line, result in zip(chosen, pool.map(before_deadline(run), chosen)):
                 yield (name, line, ""), result
 
 
@@ -597,6 +603,17 @@ def failed(result):
 
 def row_of(item):
     return "beyond 2^31" if item[0] in HUGE else item[0]
+
+
+def told(results):
+    """The results, whose failures are printed as they come, up to a number."""
+    left = 40
+    for item, result in results:
+        if failed(result) and left:
+            left -= 1
+            facts = {key: value for key, value in result.items() if key != "facts"}
+            print("FAIL", *item, str(facts)[:200], flush=True)
+        yield item, result
 
 
 def table(results):
@@ -652,18 +669,16 @@ def main(arguments):
     options = options_of(arguments)
     deadline = time.monotonic() + options.seconds
     torch.set_num_threads(1 if options.device == "emu" else 4)
-    results = list(harness.run(deal(options), lambda: Context(options), check, 60, deadline))
-    results += command_results(options)
+    cases_of = harness.run(deal(options), lambda: Context(options), check, 60, deadline)
+    results = list(told(itertools.chain(cases_of, command_results(options, deadline))))
     order = [*artifacts.checks(), *HUGE, "tirc run", "tests"]
     results.sort(key=lambda entry: order.index(entry[0][0]))
-    bad = [(item, result) for item, result in results if failed(result)]
+    bad = sum(failed(result) for _, result in results)
     table(results)
-    for item, result in bad[:40]:
-        print("FAIL", *item, str({k: v for k, v in result.items() if k != "facts"})[:200])
     if os.environ.get("OUT"):
         text = json.dumps([{"item": item, **result} for item, result in results])
         pathlib.Path(os.environ["OUT"], "check.json").write_text(text)
-    print(f"{len(results) - len(bad)} passed, {len(bad)} failed")
+    print(f"{len(results) - bad} passed, {bad} failed")
     return bool(bad) or not results
 
 
