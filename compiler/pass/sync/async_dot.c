@@ -31,8 +31,8 @@
 // Operand a in registers is read until the wait. It is packed before its product, and ptxas
 // serialises all products if registers that one reads are written while another is in flight. So
 // products in flight are awaited before such a product, unless its operand was known before they
-// were started. Its own result is awaited at its first use, or at that of the sum that another such
-// product makes of it, but never a round later:
+// were started. Its own result is awaited at its first use, or at that of the sum that other products
+// make of it, but never a round later:
 //     let d: T = gemm_async(x, bs, zero);
 //     commit_group(engine = wgmma);
 //     let d2: T = await(d, groups = 0);
@@ -87,12 +87,19 @@ static bool carries_sum(const struct tir_func *f, const struct tir_inst *loop, u
     return continues_sum(&use, body);
 }
 
-// Is v, of a product, a sum that goes on with value i of what the for loop carries? It can stay in
-// the registers of that value.
+static bool a_in_registers(const struct tir_inst *product)
+{
+    return product->op == TIR_OP_GEMM_ASYNC && tir_type_is_tile(product->operands[TIR_DOT_A]->type);
+}
+
+// Is v, of a product, a sum that goes on with value i of what the for loop carries, by products that
+// have nothing else in registers? It can stay in the registers of that value.
 static bool goes_on_with(const struct tir_value *v, const struct tir_inst *loop, uint32_t i)
 {
     const struct tir_inst *def;
     while ((def = v->def)) {
+        if (a_in_registers(def))
+            return false;
         if (def->op == TIR_OP_GEMM_ASYNC)
             v = def->operands[TIR_DOT_ACC];
         else if (def->op == TIR_OP_GET)
@@ -122,11 +129,6 @@ static int64_t younger_groups(const struct tir_inst *product, const struct tir_i
          inst = tir_walk_next(place->block, inst))
         groups += tir_done_of(inst) == done && runs_with(inst, place->block);
     return groups;
-}
-
-static bool a_in_registers(const struct tir_inst *product)
-{
-    return product->op == TIR_OP_GEMM_ASYNC && tir_type_is_tile(product->operands[TIR_DOT_A]->type);
 }
 
 // Is v known before `inst` runs, in the same round of each loop around both?
@@ -192,7 +194,7 @@ static void settle(struct tir_func *f, struct tir_inst *product)
         struct tir_inst *owner = use.user->block->owner;
         if (use.user->op != TIR_OP_YIELD || use.user->block != v->def->block || !owner)
             break;
-        if (owner->op == TIR_OP_FOR && !a_in_registers(product) && !packs_after(owner, product) &&
+        if (owner->op == TIR_OP_FOR && !packs_after(owner, product) &&
             carries_sum(f, owner, use.operand) && goes_on_with(v, owner, use.operand)) {
             struct tir_builder b = {f, owner->block, owner->next, owner->span};
             await_at(&b, owner->results[use.operand], 0);
