@@ -27,6 +27,8 @@ const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load)
         return "an operand has a mask or a pad";
     if (tensor->type->space != TIR_SPACE_GLOBAL || !tir_is_only_read(p->f, tensor))
         return "an operand is no tensor that the kernel only reads";
+    if (tensor->type->rank > TIR_TMA_MAX_RANK)
+        return "an operand is part of a tensor with more than 5 dimensions";
     for (uint32_t d = 0; d < box->list_count; d++)
         if (box->list[d] < 0 ? !tir_counts_along(load, d) : box->list[d] > TIR_TMA_MAX_BOX)
             return "a tensor copy fetches no such part";

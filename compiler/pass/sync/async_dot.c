@@ -31,8 +31,8 @@
 // Operand a in registers is read until the wait. It is packed before its product, and ptxas
 // serialises all products if registers that one reads are written while another is in flight. So
 // products in flight are awaited before such a product, unless its operand was known before they
-// were started. Its own result is awaited at its first use, or at that of the sum that other products
-// make of it, but never a round later:
+// were started. Its own result is awaited at its first use, or at that of the sum that other
+// products make of it, but never a round later:
 //     let d: T = gemm_async(x, bs, zero);
 //     commit_group(engine = wgmma);
 //     let d2: T = await(d, groups = 0);
@@ -92,8 +92,8 @@ static bool a_in_registers(const struct tir_inst *product)
     return product->op == TIR_OP_GEMM_ASYNC && tir_type_is_tile(product->operands[TIR_DOT_A]->type);
 }
 
-// Is v, of a product, a sum that goes on with value i of what the for loop carries, by products that
-// have nothing else in registers? It can stay in the registers of that value.
+// Is v, of a product, a sum that goes on with value i of what the for loop carries, by products
+// that have nothing else in registers? It can stay in the registers of that value.
 static bool goes_on_with(const struct tir_value *v, const struct tir_inst *loop, uint32_t i)
 {
     const struct tir_inst *def;
