@@ -82,3 +82,21 @@ bool tir_has_pairs(const struct tir_func *f)
             return true;
     return false;
 }
+
+static void number(struct tir_order *o, const struct tir_block *block)
+{
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        o->begin[inst->id] = ++o->count;
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            number(o, inst->regions[r]);
+        o->end[inst->id] = o->count;
+    }
+}
+
+struct tir_order tir_order_of(struct tir_arena *arena, const struct tir_func *f)
+{
+    struct tir_order o = {.begin = arena_array(arena, uint32_t, f->inst_count),
+                          .end = arena_array(arena, uint32_t, f->inst_count)};
+    number(&o, f->body);
+    return o;
+}

@@ -29,6 +29,12 @@ const struct tir_inst *tir_walk_within(const struct tir_inst *root, const struct
     for (struct tir_inst *inst = (block_)->first, *next_ = inst ? inst->next : NULL; inst; \
          inst = next_, next_ = inst ? inst->next : NULL)
 
+// Where instructions are in the text: their numbers, from 1 on, and the last ones inside, by id.
+struct tir_order {
+    uint32_t *begin, *end, count;
+};
+struct tir_order tir_order_of(struct tir_arena *arena, const struct tir_func *f);
+
 // Is v an operand of inst, or of something inside of it?
 bool tir_uses_value(const struct tir_inst *inst, const struct tir_value *v);
 // How often each value is used, by value id (the array has f->value_count entries).

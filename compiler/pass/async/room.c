@@ -78,7 +78,7 @@ static void expect_chunks(struct tir_room *room, struct tir_pass_cx *cx)
     tir_foreach_inst(inst, l->f) {
         const struct tir_type *t =
             inst->op == TIR_OP_STORE ? tir_chunked_store(l->f, cx, uses, inst) : NULL;
-        struct tir_life in = {.begin = l->begin[inst->id], .end = l->end[inst->id]};
+        struct tir_life in = {.begin = l->order.begin[inst->id], .end = l->order.end[inst->id]};
         if (!t)
             continue;
         in.bytes = tir_buffer_bytes(t);
@@ -110,8 +110,8 @@ void tir_room_repeat(struct tir_room *room, const struct tir_inst *alloc, int64_
         live_forever(in);
         return;
     }
-    in->begin = TIR_MIN(in->begin, l->begin[loop->id]);
-    in->end = TIR_MAX(in->end, l->end[loop->id]);
+    in->begin = TIR_MIN(in->begin, l->order.begin[loop->id]);
+    in->end = TIR_MAX(in->end, l->order.end[loop->id]);
 }
 
 void tir_room_add_mbarriers(struct tir_room *room)

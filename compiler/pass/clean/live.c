@@ -10,26 +10,15 @@
 #include "ir/walk.h"
 
 struct tir_live {
-    uint32_t *begin, *end; // by instruction id: their numbers, and the last one inside
-    uint32_t *registers;   // live at a number
+    struct tir_order order;
+    uint32_t *registers; // live at a number
 };
-
-static uint32_t number(struct tir_live *l, const struct tir_block *block, uint32_t count)
-{
-    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
-        l->begin[inst->id] = ++count;
-        for (uint32_t r = 0; r < inst->region_count; r++)
-            count = number(l, inst->regions[r], count);
-        l->end[inst->id] = count;
-    }
-    return count;
-}
 
 static uint32_t made(const struct tir_live *l, const struct tir_value *v)
 {
     if (v->kind != TIR_VALUE_ARG)
-        return l->end[v->def->id];
-    return v->block->owner ? l->begin[v->block->owner->id] : 0;
+        return l->order.end[v->def->id];
+    return v->block->owner ? l->order.begin[v->block->owner->id] : 0;
 }
 
 // The last number at which a use by inst needs v.
@@ -37,10 +26,10 @@ static uint32_t needed(const struct tir_live *l, const struct tir_value *v,
                        const struct tir_inst *inst)
 {
     const struct tir_block *home = v->kind == TIR_VALUE_ARG ? v->block : v->def->block;
-    uint32_t last = l->begin[inst->id];
+    uint32_t last = l->order.begin[inst->id];
     for (; inst->block != home; inst = inst->block->owner)
         if (tir_carries(inst->block->owner))
-            last = l->end[inst->block->owner->id];
+            last = l->order.end[inst->block->owner->id];
     return last;
 }
 
@@ -54,9 +43,7 @@ uint32_t tir_live_registers(const struct tir_value *v)
 struct tir_live *tir_live_new(struct tir_arena *arena, const struct tir_func *f)
 {
     struct tir_live *l = arena_array(arena, struct tir_live, 1);
-    l->begin = arena_array(arena, uint32_t, f->inst_count);
-    l->end = arena_array(arena, uint32_t, f->inst_count);
-    const uint32_t count = number(l, f->body, 0);
+    l->order = tir_order_of(arena, f);
     uint32_t *last = arena_array(arena, uint32_t, f->value_count);
     const struct tir_value **values = arena_array(arena, const struct tir_value *, f->value_count);
     tir_foreach_inst(inst, f)
@@ -67,13 +54,13 @@ struct tir_live *tir_live_new(struct tir_arena *arena, const struct tir_func *f)
             values[v->id] = v;
             last[v->id] = TIR_MAX(last[v->id], needed(l, v, inst));
         }
-    l->registers = arena_array(arena, uint32_t, count + 2);
+    l->registers = arena_array(arena, uint32_t, l->order.count + 2);
     for (uint32_t i = 0; i < f->value_count; i++)
         if (values[i] && last[i] > made(l, values[i])) {
             l->registers[made(l, values[i]) + 1] += tir_live_registers(values[i]);
             l->registers[last[i] + 1] -= tir_live_registers(values[i]); // modulo 2^32
         }
-    for (uint32_t i = 1; i <= count; i++)
+    for (uint32_t i = 1; i <= l->order.count; i++)
         l->registers[i] += l->registers[i - 1];
     return l;
 }
@@ -81,7 +68,7 @@ struct tir_live *tir_live_new(struct tir_arena *arena, const struct tir_func *f)
 uint32_t tir_live_most(const struct tir_live *l, const struct tir_inst *inst)
 {
     uint32_t most = 0;
-    for (uint32_t i = l->begin[inst->id]; i <= l->end[inst->id]; i++)
+    for (uint32_t i = l->order.begin[inst->id]; i <= l->order.end[inst->id]; i++)
         most = TIR_MAX(most, l->registers[i]);
     return most;
 }

@@ -18,9 +18,9 @@ typedef VEC(const struct tir_inst *) use_list;
 struct tir_pressure {
     struct tir_arena *arena;
     const struct tir_func *f;
-    uint32_t *begin, *end; // of instructions, by id: their numbers, and the last one inside
-    uint32_t *made;        // of values, by id
-    use_list *uses;        // of values, by id: what needs them in registers
+    struct tir_order order;
+    uint32_t *made; // of values, by id
+    use_list *uses; // of values, by id: what needs them in registers
     VEC(const struct tir_value *) tiles;
 };
 
@@ -31,17 +31,15 @@ static void note_tile(struct tir_pressure *p, const struct tir_value *v, uint32_
         vec_push(p->arena, &p->tiles, v);
 }
 
-static void number(struct tir_pressure *p, const struct tir_block *block, uint32_t *count)
+static void find_tiles(struct tir_pressure *p, const struct tir_block *block)
 {
     for (uint32_t i = 0; i < block->arg_count; i++)
-        note_tile(p, block->args[i], *count);
+        note_tile(p, block->args[i], block->owner ? p->order.begin[block->owner->id] : 0);
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
-        p->begin[inst->id] = ++*count;
         for (uint32_t r = 0; r < inst->region_count; r++)
-            number(p, inst->regions[r], count);
-        p->end[inst->id] = *count;
+            find_tiles(p, inst->regions[r]);
         for (uint32_t i = 0; i < inst->result_count; i++)
-            note_tile(p, inst->results[i], *count);
+            note_tile(p, inst->results[i], p->order.end[inst->id]);
     }
 }
 
@@ -84,14 +82,12 @@ static void find_uses(struct tir_pressure *p, const struct tir_block *block)
 struct tir_pressure *tir_pressure_new(struct tir_arena *arena, const struct tir_func *f)
 {
     struct tir_pressure *p = arena_new(arena, struct tir_pressure);
-    uint32_t count = 0;
     *p = (struct tir_pressure){.arena = arena,
                                .f = f,
-                               .begin = arena_array(arena, uint32_t, f->inst_count),
-                               .end = arena_array(arena, uint32_t, f->inst_count),
+                               .order = tir_order_of(arena, f),
                                .made = arena_array(arena, uint32_t, f->value_count),
                                .uses = arena_array(arena, use_list, f->value_count)};
-    number(p, f->body, &count);
+    find_tiles(p, f->body);
     find_uses(p, f->body);
     return p;
 }
@@ -113,18 +109,19 @@ static const struct tir_block *block_in(const struct tir_inst *inst, const struc
 static bool contains(const struct tir_pressure *p, const struct tir_inst *outer,
                      const struct tir_inst *inst)
 {
-    return p->begin[outer->id] < p->begin[inst->id] && p->begin[inst->id] <= p->end[outer->id];
+    return p->order.begin[outer->id] < p->order.begin[inst->id] &&
+           p->order.begin[inst->id] <= p->order.end[outer->id];
 }
 
 // Does v, made before inst, have to be kept for `use` while inst runs?
 static bool keeps(const struct tir_pressure *p, const struct tir_inst *inst,
                   const struct tir_value *v, const struct tir_inst *use)
 {
-    bool behind = p->begin[use->id] > p->begin[inst->id];
+    bool behind = p->order.begin[use->id] > p->order.begin[inst->id];
     for (const struct tir_inst *up = inst->block->owner; up; up = up->block->owner) {
         if (!contains(p, up, use))
             continue;
-        if (tir_is_loop(up) && p->begin[up->id] > p->made[v->id])
+        if (tir_is_loop(up) && p->order.begin[up->id] > p->made[v->id])
             return true;
         if (up->op == TIR_OP_IF && block_in(inst, up) != block_in(use, up))
             behind = false;
@@ -138,7 +135,7 @@ int64_t tir_pressure_at(const struct tir_pressure *p, const struct tir_inst *dot
     int64_t words = words_of(dot->results[0]);
     vec_foreach(const struct tir_value *const, it, &p->tiles) {
         const struct tir_value *v = *it;
-        if (v == a || p->made[v->id] >= p->begin[dot->id])
+        if (v == a || p->made[v->id] >= p->order.begin[dot->id])
             continue;
         bool kept = false;
         vec_foreach(const struct tir_inst *const, use, &p->uses[v->id])

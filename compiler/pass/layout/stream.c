@@ -340,8 +340,8 @@ static bool has_room(const struct stream *s)
     const int64_t slots = s->feeds_puts ? 2 : 1;
     struct tir_lives lives;
     tir_lives_find(&lives, s->f, s->cx->scratch, false);
-    struct tir_life round = {.begin = lives.begin[s->loop->id],
-                             .end = lives.end[s->loop->id],
+    struct tir_life round = {.begin = lives.order.begin[s->loop->id],
+                             .end = lives.order.end[s->loop->id],
                              .bytes = 2 * s->bytes + slots * s->operand_bytes +
                                       tir_loop_scratch(s->f, s->body),
                              .alignment = 16};

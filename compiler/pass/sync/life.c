@@ -20,26 +20,16 @@
 #include "pass/sync/crew.h"
 #include "pass/sync/scratch.h"
 
-static void number(const struct tir_block *block, struct tir_lives *l, int64_t *next)
-{
-    for (struct tir_inst *inst = block->first; inst; inst = inst->next) {
-        l->begin[inst->id] = (*next)++;
-        for (uint32_t r = 0; r < inst->region_count; r++)
-            number(inst->regions[r], l, next);
-        l->end[inst->id] = (*next)++;
-    }
-}
-
 // The position up to which `user` keeps a buffer alive that was allocated in block `home`: its own,
 // or the end of the outermost loop around it that the alloc is not in, or of the kernel if that is
 // a role.
 static int64_t use_end(const struct tir_lives *l, const struct tir_block *home,
                        const struct tir_inst *user)
 {
-    int64_t end = l->end[user->id];
+    int64_t end = l->order.end[user->id];
     for (const struct tir_block *block = user->block; block != home && block->owner;
          block = block->owner->block)
-        end = block->owner->op == TIR_OP_ROLE ? INT64_MAX : l->end[block->owner->id];
+        end = block->owner->op == TIR_OP_ROLE ? INT64_MAX : l->order.end[block->owner->id];
     return end;
 }
 
@@ -56,8 +46,8 @@ static struct tir_life life_at(const struct tir_lives *l, const struct tir_inst 
 {
     const struct tir_crew crew = tir_crew_of(l->f, inst);
     struct tir_life in = {.role = crew.role,
-                          .begin = l->begin[inst->id],
-                          .end = l->begin[inst->id],
+                          .begin = l->order.begin[inst->id],
+                          .end = l->order.begin[inst->id],
                           .by_hand = tir_attr_int(inst, TIR_ATTR_by_hand, 0),
                           .bytes = tir_buffer_bytes(t),
                           .alignment = t->layout ? tir_layout_alignment(t->layout) : 16};
@@ -85,7 +75,7 @@ static void add_scratch(struct tir_lives *l, const struct tir_inst *inst, const 
         return;
     struct tir_life in = life_at(l, inst, least);
     in.user = inst;
-    in.end = l->end[inst->id];
+    in.end = l->order.end[inst->id];
     vec_push(l->arena, &l->buffers, in);
 }
 
@@ -234,12 +224,7 @@ void tir_lives_find(struct tir_lives *l, struct tir_func *f, struct tir_arena *a
 {
     const uint32_t *uses = with_scratch ? tir_count_uses(arena, f) : NULL;
     struct tir_map index; // buffer -> 1 + its place in buffers
-    int64_t next = 0;
-    *l = (struct tir_lives){.f = f,
-                            .arena = arena,
-                            .begin = arena_array(arena, int64_t, f->inst_count),
-                            .end = arena_array(arena, int64_t, f->inst_count)};
-    number(f->body, l, &next);
+    *l = (struct tir_lives){.f = f, .arena = arena, .order = tir_order_of(arena, f)};
     tir_map_init(&index, arena);
     tir_foreach_inst(inst, f) {
         if (inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_RING)

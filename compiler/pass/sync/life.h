@@ -4,7 +4,7 @@
 #ifndef TIR_PASS_SYNC_LIFE_H
 #define TIR_PASS_SYNC_LIFE_H
 
-#include "ir/ir.h"
+#include "ir/walk.h"
 
 struct tir_life {
     struct tir_value *buffer;    // NULL: scratch that is not made yet, or all buffers of a scope
@@ -21,7 +21,7 @@ struct tir_life {
 struct tir_lives {
     struct tir_func *f;
     struct tir_arena *arena;
-    int64_t *begin, *end; // of instructions, by id: their positions, and the last ones inside
+    struct tir_order order;
     VEC(struct tir_life) buffers;
     VEC(struct tir_life) scoped; // those of scopes, each of which has one life in `buffers`
     bool by_hand_end;            // buffers of the program end with their last use, like all others
