@@ -21,7 +21,7 @@ struct emit_slot { // what stands for one IR value
     int64_t offset;              // buffers: bytes to add to v
     bool narrow;                 // an i64 held in an i32
     bool is_read;                // a sum of wgmma_unseen.c: by what does not go on with it
-    uint8_t copies;              // of it that products begin with (emit_wgmma.c)
+    uint16_t copies;             // of it that products begin with (emit_wgmma.c)
     uint32_t sum;                // its register there, from 1; 0: none
     const struct tir_inst *pack; // of a sum: what makes one register of it and another, or NULL
 };

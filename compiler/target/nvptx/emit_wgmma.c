@@ -270,16 +270,14 @@ static void add_moves(struct tir_text *text, uint32_t first, uint32_t outputs)
 }
 
 // A copy of register number `from` that ptxas does not see to be one, or equal to another one: each
-// byte is taken from the first or the second source. There are 16 of a value.
+// byte stays in its place, and the half of the selector that is not used counts the copies, from 1
+// on: fences and tir_emit_in_place have 0.
 static void add_permutation(struct emit *e, struct tir_text *text, const struct tir_value *of,
                             uint32_t to, uint32_t from)
 {
-    const uint32_t copy = e->slots[of->id].copies++;
-    uint32_t bytes = 0x3210;
-    for (uint32_t i = 0; i < 4; i++)
-        bytes |= (copy >> i & 1) << (4 * i + 2);
-    tir_text_format(text, "prmt.b32 $%" PRIu32 ", $%" PRIu32 ", $%" PRIu32 ", 0x%04" PRIx32 "; ",
-                    to, from, from, bytes);
+    const uint32_t selector = (uint32_t)++e->slots[of->id].copies << 16 | 0x3210;
+    tir_text_format(text, "prmt.b32 $%" PRIu32 ", $%" PRIu32 ", 0, 0x%" PRIx32 "; ", to, from,
+                    selector);
 }
 
 // Output i begins as a sum that comes in, which is tied to it or moved. *arg: the input of that
