@@ -298,8 +298,10 @@ static uint32_t add_kept(struct emit *e, struct tir_text *text, struct tir_text 
         tir_text_format(text, "mov.b32 $%" PRIu32 ", %" PRIu64 "; ", i, bits);
         return 0;
     }
-    if (e->uses[sum->id] > 1)
-        add_permutation(e, text, sum, i, input);
+    bool again;
+    const struct tir_value *of = tir_wgmma_register_of(e, sum, &again);
+    if (again)
+        add_permutation(e, text, of, i, input);
     else
         tir_text_format(text, "mov.b32 $%" PRIu32 ", $%" PRIu32 "; ", i, input);
     add_inputs(constraints, &sum, 1);

@@ -245,6 +245,24 @@ static bool is_moved_by_wait(struct emit *e, const struct tir_inst *product, boo
     return false;
 }
 
+static bool is_renaming(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_PACK || inst->op == TIR_OP_UNPACK || inst->op == TIR_OP_BITCAST;
+}
+
+const struct tir_value *tir_wgmma_register_of(const struct emit *e, const struct tir_value *v,
+                                              bool *again)
+{
+    *again = e->uses[v->id] > 1;
+    for (const struct tir_inst *def = v->def; def && is_renaming(def); def = v->def) {
+        for (uint32_t i = 0; i < def->operand_count; i++)
+            *again |=
+                def->operands[i]->kind != TIR_VALUE_CONST && e->uses[def->operands[i]->id] > 1;
+        v = def->operands[0];
+    }
+    return v;
+}
+
 // Is there a wait between what makes v, in the block of a product, and that?
 static bool is_awaited_since(const struct tir_inst *product, const struct tir_value *v)
 {
@@ -267,9 +285,11 @@ enum tir_wgmma_opening tir_wgmma_opening(struct emit *e, const struct tir_wgmma 
     for (uint32_t i = p->a_count; i < p->a_count + p->kept; i++) {
         const struct tir_value *v = p->registers[i], *from = carried_sum_from(v);
         const bool is_given = v->def ? v->def->region_count : carrier_of(v, &place) != NULL;
-        const bool is_shared = v->kind == TIR_VALUE_CONST || e->uses[v->id] > 1 ||
-                               LLVMIsConstant(tir_emit_value(e, v));
-        if (!from && (is_given || is_shared || is_awaited_since(p->inst, v)))
+        bool again;
+        const struct tir_value *it = tir_wgmma_register_of(e, v, &again);
+        const bool is_shared =
+            again || v->kind == TIR_VALUE_CONST || LLVMIsConstant(tir_emit_value(e, v));
+        if (!from && (is_given || is_shared || is_awaited_since(p->inst, it)))
             return TIR_WGMMA_MOVES;
         if (!from || from->kind != TIR_VALUE_CONST || e->uses[v->id] > 1)
             opening = TIR_WGMMA_FENCES;

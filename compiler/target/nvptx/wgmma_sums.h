@@ -41,6 +41,10 @@ enum tir_wgmma_opening tir_wgmma_opening(struct emit *e, const struct tir_wgmma 
 struct bitset tir_wgmma_given_behind(struct emit *e, const struct tir_inst *inst);
 // Is v, which has been awaited, moved by its wait? given: behind that.
 bool tir_wgmma_moves_on(struct emit *e, const struct bitset *given, const struct tir_value *v);
+// What LLVM and ptxas take v to be: a pack of the halves of a word is the word. *again: is v, or
+// what it is made of, used more than once?
+const struct tir_value *tir_wgmma_register_of(const struct emit *e, const struct tir_value *v,
+                                              bool *again);
 // Does an operation `op` make v, or what a loop or a branch may give as it?
 bool tir_wgmma_is_made_by(struct emit *e, const struct tir_value *v, enum tir_op op);
 
