@@ -80,6 +80,8 @@ static int64_t row_bits(const struct tir_inst *inst)
         return tir_type_count(tir_result(inst)->type) * bits;
     if ((inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC) && inner > 0)
         return tir_type_count(inst->operands[TIR_STORE_VALUE]->type) * bits; // those of rows
+    if (inst->op == TIR_OP_COPY_ASYNC)
+        return tir_type_count(inst->operands[TIR_COPY_TO]->type) * bits;
     for (uint32_t d = 0; d < box->list_count; d++)
         bits *= TIR_MAX(box->list[d], 1);
     return bits;

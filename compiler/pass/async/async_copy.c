@@ -24,7 +24,8 @@
 // ring's put will hold, still comes by cp.async: the warps of the put read it themselves. On a
 // target without warpgroups, tensor copies feed loops of products by mma.sync (mma_ring.c).
 //
-// A copy_async of the program without a width gets one by the same rules. One commit and one wait
+// A copy_async of the program without a width gets one by the same rules, and a store in a put of
+// the program's own becomes one: the ring waits for it. One commit and one wait
 // stand before the first reader of the copies so far, or before the next synchronisation of the
 // program; pipeline moves them.
 
@@ -184,11 +185,16 @@ static bool make_copy(struct async *as, struct tir_inst *store, const char *no_t
     return true;
 }
 
+// A put fills a slot of its ring, which waits for the copies.
+static bool is_put(const struct tir_block *block)
+{
+    return block->owner && block->owner->op == TIR_OP_PUT;
+}
+
 // Into a slot of a ring: by a tensor copy, where one can, whatever fills the rest of the slot.
 static bool fills_slot(struct async *as, struct tir_inst *copy)
 {
-    const struct tir_inst *put = copy->block->owner;
-    if (!put || put->op != TIR_OP_PUT)
+    if (!is_put(copy->block))
         return false;
     const char *why = tensor_copy_refusal(as, copy, copy->operands[TIR_COPY_TO]);
     const char *name = tir_ref_base(copy)->name;
@@ -271,6 +277,12 @@ static void run_block(struct async *as, struct tir_block *block)
         if (inst->op == TIR_OP_STORE) {
             struct tir_value *buffer = tir_ref_base(inst);
             const char *no_tma = as->no_tma;
+            if (is_put(block)) { // as a copy of the program
+                struct tir_copied copied;
+                if (is_copied(as, inst, &copied))
+                    settle_copy(as, tir_copy_build(as->f, &copied, inst));
+                continue;
+            }
             const bool is_for_roles =
                 as->on_warpgroups && !tir_is_for_puts(as->f, as->cx->scratch, buffer);
             if ((is_for_roles || !no_tma) && make_tensor_copy(as, inst, &no_tma))
