@@ -4,7 +4,8 @@
 // Sums, differences and multiples of the loop's variable, of scalars from outside the loop and of
 // index tiles. Nothing may wrap on the way, as a wrapped sum is no linear function: each step is
 // computed with intervals and must fit its type. A scalar of which too little is known is assumed
-// to be small, and the caller tests that before the loop.
+// to be small, and the caller tests that before the loop. What is known is often enough: where
+// 32-bit offsets suffice, so do 32 bits for the sum of a dimension's index and a tile's.
 //
 // Not done here: quotients, minima and bits, tiles of loaded numbers, products of two unknowns.
 
@@ -15,6 +16,14 @@ enum { MOST_STEPS = 256 };
 int64_t tir_linear_limit(const struct tir_type *t)
 {
     return INT64_C(1) << (TIR_MIN(tir_elems[t->elem].bits, 43) - 8);
+}
+
+bool tir_linear_is_tested(const struct tir_linears *cx, const struct tir_value *v)
+{
+    vec_foreach(struct tir_value *, it, &cx->small)
+        if (*it == v)
+            return true;
+    return false;
 }
 
 static bool refuse(struct tir_linears *cx, const char *why)
@@ -46,14 +55,14 @@ static void bound(struct tir_linears *cx, struct tir_value *v, int64_t *least, i
 {
     const int64_t limit = tir_linear_limit(v->type);
     tir_range_get(cx->ranges, v, least, most);
-    if (*least >= -limit && *most <= limit)
+    const bool is_small = *least >= -limit && *most <= limit;
+    const bool is_assumed = cx->spare || tir_elems[v->type->elem].bits == 64;
+    if (is_small || (!is_assumed && !tir_linear_is_tested(cx, v)))
         return;
     *least = TIR_MAX(*least, -limit);
     *most = TIR_MIN(*most, limit);
-    vec_foreach(struct tir_value *, it, &cx->small)
-        if (*it == v)
-            return;
-    vec_push(cx->arena, &cx->small, v);
+    if (!tir_linear_is_tested(cx, v))
+        vec_push(cx->arena, &cx->small, v);
 }
 
 static void variable(struct tir_linears *cx, struct tir_linear *out)

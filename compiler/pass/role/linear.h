@@ -24,13 +24,14 @@ struct tir_linear {
 };
 
 // One loop, and the scalars that must be small for all linear functions asked about: in
-// -2^k .. 2^k, with 8 bits to spare in their type, and k at most 35. That leaves room for sums and
-// multiples of them.
+// -2^k .. 2^k, with k at most 35, which leaves room for sums and multiples of them; and with 8 bits
+// to spare in their type, where sums of all that they may be could wrap.
 struct tir_linears {
     const struct tir_ranges *ranges;
     struct tir_inst *loop;
     struct tir_arena *arena;
     VEC(struct tir_value *) small;
+    bool spare;          // they have bits to spare
     uint32_t steps;      // of one question
     const char *refusal; // why v is none
 };
@@ -42,5 +43,7 @@ bool tir_linear_add(const struct tir_linear *a, const struct tir_linear *b, int6
                     struct tir_linear *out);
 // What a scalar is at most, either way, if it is small.
 int64_t tir_linear_limit(const struct tir_type *t);
+// Is it tested whether the scalar is small?
+bool tir_linear_is_tested(const struct tir_linears *cx, const struct tir_value *v);
 
 #endif

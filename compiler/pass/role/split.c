@@ -145,9 +145,10 @@ static bool is_bounded(const struct split *s, const struct tir_linear *excess)
         const struct tir_value *v =
             is_begin ? s->loop->operands[TIR_FOR_BEGIN] : excess->terms[i].v;
         int64_t by = is_begin ? excess->by : excess->terms[i].by, low, high;
-        int64_t limit = tir_linear_limit(v->type);
         tir_range_get(s->linears.ranges, v, &low, &high);
-        limit = TIR_MIN(limit, TIR_MAX(high, low > -limit ? -low : limit));
+        int64_t limit = low == INT64_MIN ? INT64_MAX : TIR_MAX(high, -low);
+        if (tir_linear_is_tested(&s->linears, v))
+            limit = TIR_MIN(limit, tir_linear_limit(v->type));
         if (!tir_mul_checked(limit, by < 0 ? -by : by, &part) || !tir_add_checked(sum, part, &sum))
             return false;
     }
@@ -176,8 +177,13 @@ static void look_at_comparison(struct split *s, struct tir_inst *inst, bool want
         if (it->inst == inst)
             return;
     struct condition condition = {.inst = inst, .wanted = wanted};
-    uint32_t small = s->linears.small.len;
-    bool is_linear = excess_of(s, inst, wanted, &condition.excess);
+    const uint32_t small = s->linears.small.len;
+    bool is_linear = false;
+    for (int spare = 0; spare < 2 && !is_linear; spare++) {
+        s->linears.small.len = small;
+        s->linears.spare = spare;
+        is_linear = excess_of(s, inst, wanted, &condition.excess);
+    }
     bool changes = is_linear ? condition.excess.by != 0 : !is_independent(s, inst->results[0]);
     const char *why = !is_linear ? s->linears.refusal
                       : !s->step ? "the loop's step is no known number above 0"
