@@ -117,6 +117,38 @@ struct sync_value tir_sync_merged(struct sync_run *r, const struct sync_agent *a
     return tir_sync_each(a, each);
 }
 
+// Is it of the thread alone: what others neither wait for nor see in an order?
+static bool is_of_thread(const struct sync_program *p, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count && inst->op == TIR_OP_IF; i++)
+        if (bitset_has(&p->needed, inst->results[i]->id))
+            return false;
+    switch (inst->op) {
+    case TIR_OP_IF:
+    case TIR_OP_YIELD:
+    case TIR_OP_LOAD:
+    case TIR_OP_STORE:
+    case TIR_OP_ASSUME:
+    case TIR_OP_ASSERT:
+    case TIR_OP_PRINT:
+        return true;
+    case TIR_OP_ATOMIC:
+        return tir_attr_word(inst, TIR_ATTR_ordering, TIR_WORD_ordering_relaxed) ==
+               TIR_WORD_ordering_relaxed;
+    default:
+        return tir_has_trait(inst, TIR_PURE) && !tir_has_trait(inst, TIR_SYNC);
+    }
+}
+
+bool tir_sync_is_apart(const struct sync_program *p, const struct tir_inst *inst,
+                       const struct sync_value *cond)
+{
+    if (inst->op != TIR_OP_IF || cond->kind != SYNC_SYMBOL || cond->varies < SYNC_EVERY_LANE)
+        return false;
+    tir_foreach_inst_within(in, inst) if (!is_of_thread(p, in)) return false;
+    return true;
+}
+
 bool tir_sync_equal_among(const struct sync_agent *a, const uint32_t *mask,
                           const struct sync_value *v, int64_t *number)
 {

@@ -71,7 +71,7 @@ static void note_data(struct sync_run *r, const struct tir_inst *inst,
 {
     if (cond->kind != SYNC_SYMBOL)
         return;
-    if (cond->varies >= SYNC_EVERY_LANE)
+    if (cond->varies >= SYNC_EVERY_LANE && !tir_sync_is_apart(r->p, inst, cond))
         tir_sync_unchecked(r->p, inst, "its condition depends on the data of each thread");
     if (cond->varies <= lanes->spread || lanes->spread == SYNC_EVERY_LANE)
         return;
@@ -84,8 +84,13 @@ static void branch(struct sync_run *r, struct sync_agent *a, const struct tir_in
     struct sync_value cond = tir_sync_value(r, a, inst->operands[0]);
     struct sync_lanes within = top(a)->lanes;
     if (cond.kind != SYNC_EACH) {
+        const bool both = tir_sync_is_apart(r->p, inst, &cond);
         note_data(r, inst, &cond, &within);
-        enter_branch(r, a, inst, tir_sync_decide(r, &cond, 2) ? 0 : 1, &within);
+        const bool yes = both || tir_sync_decide(r, &cond, 2);
+        if (both || !yes)
+            enter_branch(r, a, inst, 1, &within);
+        if (yes)
+            enter_branch(r, a, inst, 0, &within);
         return;
     }
     const struct sync_split *split = tir_sync_split(r, a, &within, &cond);

@@ -109,6 +109,10 @@ const struct sync_split *tir_sync_split(struct sync_run *r, struct sync_agent *a
 struct sync_value tir_sync_merged(struct sync_run *r, const struct sync_agent *a,
                                   const struct sync_lanes *lanes, struct sync_value first,
                                   struct sync_value second);
+// Does each thread take its way through an if by its own data, with no say in what others may do?
+// Then it is checked as if each took both blocks, one after the other.
+bool tir_sync_is_apart(const struct sync_program *p, const struct tir_inst *inst,
+                       const struct sync_value *cond);
 // Is v one number in all of these lanes?
 bool tir_sync_equal_among(const struct sync_agent *a, const uint32_t *mask,
                           const struct sync_value *v, int64_t *number);
