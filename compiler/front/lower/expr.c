@@ -237,6 +237,8 @@ static struct val lower_binary(struct lower *l, const struct ast_expr *e)
     const bool compares = e->op == TIR_TOK_EQ || e->op == TIR_TOK_NE;
     if (compares && a.kind == VAL_LAYOUT && b.kind == VAL_LAYOUT)
         return val_bool(tir_layout_is_same(a.layout, b.layout) == (e->op == TIR_TOK_EQ));
+    if (compares && a.kind == VAL_ELEM && b.kind == VAL_ELEM)
+        return val_bool((a.elem == b.elem) == (e->op == TIR_TOK_EQ));
     return lower_binary_vals(l, e, e->op, e->a, a, e->b, b);
 }
 
