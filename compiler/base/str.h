@@ -27,6 +27,10 @@ struct tir_nearest {
 };
 struct tir_nearest tir_nearest_to(tir_str wanted, uint32_t most); // most: distance of the farthest
 void tir_nearest_try(struct tir_nearest *n, tir_str name);
+// "; did you mean NAME?", or nothing.
+#define TIR_NEAREST_FMT "%s" STR_FMT "%s"
+#define TIR_NEAREST_ARG(n) \
+    (n).name.ptr ? "; did you mean " : "", STR_ARG((n).name), (n).name.ptr ? "?" : ""
 
 // Interned names: equal text is the same pointer, terminated.
 struct tir_interner {

@@ -57,12 +57,16 @@ static tir_status fail(struct tir_compilation *c, tir_status status, const char 
 
 // Options.
 
-static bool is_pass(tir_str name)
+static tir_status check_pass(struct tir_compilation *c, const char *option, tir_str name)
 {
-    for (uint32_t i = 0; i < tir_pass_count; i++)
+    struct tir_nearest near = tir_nearest_to(name, name.len < 4 ? 1 : 2);
+    for (uint32_t i = 0; i < tir_pass_count; i++) {
         if (tir_str_is(name, tir_passes[i].name))
-            return true;
-    return false;
+            return TIR_OK;
+        tir_nearest_try(&near, tir_str_of(tir_passes[i].name));
+    }
+    return fail(c, TIR_ERR_INVALID, "%s: there is no pass " STR_FMT TIR_NEAREST_FMT, option,
+                STR_ARG(name), TIR_NEAREST_ARG(near));
 }
 
 static tir_status check_wishes(struct tir_compilation *c)
@@ -120,9 +124,8 @@ static tir_status check_options(struct tir_compilation *c)
                   {"print_after", tir_str_is(o->print_after, "all") ? STR("") : o->print_after},
                   {"skip_pass", o->skip_pass}};
     for (size_t i = 0; i < TIR_COUNT_OF(passes); i++)
-        if (passes[i].value.len && !is_pass(passes[i].value))
-            return fail(c, TIR_ERR_INVALID, "%s: there is no pass " STR_FMT, passes[i].option,
-                        STR_ARG(passes[i].value));
+        if (passes[i].value.len && check_pass(c, passes[i].option, passes[i].value) != TIR_OK)
+            return TIR_ERR_INVALID;
     uint32_t code = ~(1u << TIR_OUTPUT_IR | 1u << TIR_OUTPUT_RECEIPT | 1u << TIR_OUTPUT_PRINTED |
                       1u << TIR_OUTPUT_RECEIPT_JSON | 1u << TIR_OUTPUT_SCHEDULE |
                       1u << TIR_OUTPUT_SCHEDULE_SVG);
@@ -311,9 +314,8 @@ static tir_status print_ir(struct tir_compilation *c)
     c->outputs[TIR_OUTPUT_IR] = tir_text_str(&text);
     if (text.len || !wanted.len)
         return TIR_OK;
-    return fail(c, TIR_ERR_INVALID, "there is no variant " STR_FMT "%s" STR_FMT "%s",
-                STR_ARG(wanted), near.name.ptr ? "; did you mean " : "", STR_ARG(near.name),
-                near.name.ptr ? "?" : "");
+    return fail(c, TIR_ERR_INVALID, "there is no variant " STR_FMT TIR_NEAREST_FMT, STR_ARG(wanted),
+                TIR_NEAREST_ARG(near));
 }
 
 // Code.

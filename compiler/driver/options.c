@@ -127,9 +127,8 @@ static bool no_such_command(const char *given, tir_error *error)
     struct tir_nearest near = tir_nearest_to(tir_str_of(given), 2);
     for (uint32_t i = 1; i < TIR_COMMAND_COUNT; i++)
         tir_nearest_try(&near, tir_str_of(commands[i].name));
-    return tir_fail(error, TIR_ERR_INVALID, "no such command: %s%s" STR_FMT "%s", given,
-                    near.name.ptr ? "; did you mean " : "", STR_ARG(near.name),
-                    near.name.ptr ? "?" : "");
+    return tir_fail(error, TIR_ERR_INVALID, "no such command: %s" TIR_NEAREST_FMT, given,
+                    TIR_NEAREST_ARG(near));
 }
 
 struct table { // getopt's view of the rows of one command

@@ -201,13 +201,17 @@ static void check_metas(struct loader *ld)
 {
     for (uint32_t i = 0; i < ld->options->meta_count && !ld->options->metas_are_shared; i++) {
         tir_str name = ld->options->metas[i].name;
+        struct tir_nearest near = tir_nearest_to(name, name.len < 2 ? 0 : 2);
         bool known = false;
         vec_foreach(struct ast_kernel *, k, &ld->program->kernels)
-            vec_foreach(const struct ast_binding, it, &(*k)->metas)
+            vec_foreach(const struct ast_binding, it, &(*k)->metas) {
                 known |= tir_str_is(name, it->name);
+                tir_nearest_try(&near, tir_str_of(it->name));
+            }
         if (!known)
             tir_error_at(&ld->cx->diags, (struct tir_span){0, 0}, TIR_E_META,
-                         "no kernel has a meta `%.*s`", (int)TIR_MIN(name.len, 100), name.ptr);
+                         "no kernel has a meta `%.*s`" TIR_NEAREST_FMT, (int)TIR_MIN(name.len, 100),
+                         name.ptr, TIR_NEAREST_ARG(near));
     }
 }
 

@@ -285,7 +285,7 @@ static bool lower_function_call(struct lower *l, const struct ast_expr *e,
     }
     if (!fn && callee->kind == AST_FIELD && callee->base->kind == AST_NAME &&
         !scope_find(l, callee->base->name)) {
-        scope_unknown(l, callee->base->span, callee->base->name);
+        scope_unknown_prefix(l, callee);
         return false;
     }
     if (!fn) {

@@ -363,6 +363,17 @@ static enum tir_elem default_elem(const struct lower *l, const struct val *vals,
     return e;
 }
 
+// Is one of the operands `a < b`?
+static bool has_comparison(const struct unify *u, uint32_t count)
+{
+    for (uint32_t i = 0; u->exprs && i < count; i++)
+        if (u->exprs[i]->kind == AST_BINARY &&
+            (u->exprs[i]->op == TIR_TOK_LT || u->exprs[i]->op == TIR_TOK_LE ||
+             u->exprs[i]->op == TIR_TOK_GT || u->exprs[i]->op == TIR_TOK_GE))
+            return true;
+    return false;
+}
+
 static bool common_elem(struct lower *l, const struct unify *u, const struct val *vals,
                         uint32_t count, enum tir_elem *out)
 {
@@ -384,7 +395,7 @@ static bool common_elem(struct lower *l, const struct unify *u, const struct val
     lower_error(l, u->span, TIR_E_TYPE, "%s needs %s, not %s", u->what, class_name(u->elems),
                 elem_name(*out));
     note_operands(l, u, vals, count);
-    if (*out == TIR_BOOL && (u->what[1] == '<' || u->what[1] == '>'))
+    if (*out == TIR_BOOL && (u->what[1] == '<' || u->what[1] == '>') && has_comparison(u, count))
         lower_note(l, u->span, "two comparisons are `a < b && b < c`");
     return false;
 }

@@ -327,6 +327,10 @@ static struct val lower_field(struct lower *l, const struct ast_expr *e)
     struct symbol *stage = lower_stage_of(l, e);
     if (stage)
         return lower_stage_field(l, e, stage);
+    if (e->base->kind == AST_NAME && !scope_find(l, e->base->name)) {
+        scope_unknown_prefix(l, e);
+        return val_poison();
+    }
     struct val base = lower_expr(l, e->base);
     if (base.kind == VAL_POISON)
         return base;

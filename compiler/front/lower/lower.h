@@ -215,6 +215,8 @@ struct symbol *scope_find(struct lower *l, const char *name); // NULL: none
 // Reports an unknown name with the nearest spelling.
 void scope_unknown(struct lower *l, struct tir_span span, const char *name);
 // The function that e names is not in module m.
+// The same of a member of it, as of `tl.exp`.
+void scope_unknown_prefix(struct lower *l, const struct ast_expr *e);
 void scope_unknown_function(struct lower *l, const struct module *m, const struct ast_expr *e);
 
 // Outer variables that the blocks assign, in the order of their assignment (assigned.c).

@@ -21,6 +21,22 @@ struct op_call {
     struct val choices[2]; // of `where`, as they are written
 };
 
+// What has no place among the operands has a name.
+static void note_optional(struct lower *l, const struct op_call *o)
+{
+    struct tir_text names;
+    bool any = false;
+    tir_text_init(&names, l->arena, 256);
+    for (uint32_t i = 0; i < o->info->operand_count; i++)
+        if (o->info->operands[i].kind == TIR_OPERAND_OPT) {
+            tir_text_format(&names, "%s`%s = ...`", any ? ", " : "", o->info->operands[i].name);
+            any = true;
+        }
+    if (any)
+        tir_note_at(&l->cx->diags, o->c->e->span, "optional operands are given by name: " STR_FMT,
+                    STR_ARG(tir_text_str(&names)));
+}
+
 static bool wrong_count(struct lower *l, struct op_call *o)
 {
     uint32_t needed = 0;
@@ -40,6 +56,8 @@ static bool wrong_count(struct lower *l, struct op_call *o)
     }
     lower_error(l, o->c->e->span, TIR_E_ARGUMENTS, "`%s` takes %u operands%s, not %u",
                 o->info->name, needed, many ? " or more" : "", o->c->positional);
+    tir_foreign_help(&l->cx->diags, o->c->e->span, o->info->name);
+    note_optional(l, o);
     if (o->op == TIR_OP_VIEW)
         tir_note_at(&l->cx->diags, o->c->e->span,
                     "another type over the same bytes is an alias: `let v: shared u32[64, 32] = "
@@ -394,13 +412,22 @@ static bool set_attr(struct lower *l, struct op_call *o, struct tir_inst *inst,
     tir_unreachable();
 }
 
+static bool has_optional(const struct tir_op_info *info)
+{
+    for (uint32_t i = 0; i < info->operand_count; i++)
+        if (info->operands[i].kind == TIR_OPERAND_OPT)
+            return true;
+    return false;
+}
+
 static bool set_attrs(struct lower *l, struct op_call *o, struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < o->info->attr_count; i++) {
         enum tir_attr_key key = o->info->attrs[i].key;
         const struct ast_arg *arg = call_named(o->c, tir_attr_infos[key].name);
         const struct ast_expr *e = arg ? arg->value : NULL;
-        if (!e && (e = call_arg(o->c, o->next)))
+        const bool has_place = o->info->attrs[i].required || !has_optional(o->info) || l->is_ir;
+        if (!e && has_place && (e = call_arg(o->c, o->next)))
             o->next++;
         if (e ? !set_attr(l, o, inst, key, e) : false)
             return false;

@@ -154,13 +154,13 @@ static void print_tiles(struct lower *l, const struct call *c, tir_str text,
 }
 
 // The values of print, tiles among them of one shape. False: reported.
-static bool lower_printed(struct lower *l, const struct call *c, struct tir_value **values,
-                          uint32_t count, bool *tiles)
+static bool lower_printed(struct lower *l, const struct call *c, uint32_t first,
+                          struct tir_value **values, uint32_t count, bool *tiles)
 {
     struct val vals[MOST_VALUES];
     *tiles = false;
     for (uint32_t i = 0; i < count; i++) {
-        const struct ast_expr *e = call_arg(c, i + 1);
+        const struct ast_expr *e = call_arg(c, first + i);
         struct val v = lower_expr(l, e);
         if (!convert_is_value(l, e->span, v) || !(values[i] = convert_default(l, e->span, v)))
             return false;
@@ -185,15 +185,33 @@ static bool lower_text(struct lower *l, const struct ast_expr *e, tir_str *out)
     return true;
 }
 
-// print("text {}", x, ...)
+// Without a text the line has that of the values.
+static tir_str text_of_values(struct lower *l, const struct call *c)
+{
+    struct tir_text text;
+    tir_text_init(&text, l->arena, 0);
+    for (uint32_t i = 0; i < c->positional; i++) {
+        tir_text_format(&text, "%s", i ? ", " : "");
+        tir_text_add(&text, tir_source_text(&l->cx->sources, call_arg(c, i)->span));
+    }
+    return tir_text_str(&text);
+}
+
+// print("text {}", x, ...), print(x, ...)
 bool builtin_print(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which, (void)out;
     struct tir_value *values[MOST_VALUES];
-    const uint32_t count = c->positional - 1;
-    tir_str text;
+    const bool has_text = call_arg(c, 0)->kind == AST_STRING;
+    const uint32_t count = c->positional - has_text;
+    const tir_str text = has_text ? call_arg(c, 0)->text : text_of_values(l, c);
     bool tiles;
-    if (!lower_text(l, call_arg(c, 0), &text) || !lower_printed(l, c, values, count, &tiles))
+    if (count > MOST_VALUES) {
+        lower_error(l, c->e->span, TIR_E_ARGUMENTS, "`print` takes up to %u values, not %u",
+                    MOST_VALUES, count);
+        return false;
+    }
+    if (!lower_printed(l, c, has_text, values, count, &tiles))
         return false;
     if (tiles) {
         print_tiles(l, c, text, values, count);

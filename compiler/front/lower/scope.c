@@ -75,6 +75,12 @@ static bool note_ring(struct lower *l, const char *name)
     return false;
 }
 
+static bool is_callable(struct lower *l, const char *name)
+{
+    return tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT || builtin_find(name) ||
+           tir_map_get(&l->home->fns, tir_map_key(name));
+}
+
 void scope_unknown(struct lower *l, struct tir_span span, const char *name)
 {
     struct tir_nearest n = nearest_to(name);
@@ -86,15 +92,25 @@ void scope_unknown(struct lower *l, struct tir_span span, const char *name)
                 if (s && is_buffer(s->val) == (tensors == 1))
                     tir_nearest_try(&n, tir_str_of(s->name));
             }
-    bool callable = tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT || builtin_find(name) ||
-                    tir_map_get(&l->home->fns, tir_map_key(name));
-    if (callable) {
+    if (is_callable(l, name)) {
         lower_error(l, span, TIR_E_NAME, "`%s` is a function, not a value", name);
         return;
     }
     lower_error(l, span, TIR_E_NAME, "unknown name `%.100s`", name);
     if (!note_ring(l, name) && !tir_foreign_help(&l->cx->diags, span, name))
         suggest(l, span, &n);
+}
+
+void scope_unknown_prefix(struct lower *l, const struct ast_expr *e)
+{
+    scope_unknown(l, e->base->span, e->base->name);
+    struct ast_expr function = {.kind = AST_NAME, .span = e->span, .name = e->field};
+    if (!tir_foreign_word(e->base->name))
+        return;
+    if (is_callable(l, e->field) || lower_fn_value(l, &function))
+        tir_fix_at(&l->cx->diags, e->span, e->field, "here it is");
+    else
+        tir_foreign_help(&l->cx->diags, e->span, e->field);
 }
 
 void scope_unknown_function(struct lower *l, const struct module *m, const struct ast_expr *e)

@@ -69,7 +69,8 @@ void lower_suggest_axis(struct lower *l, struct tir_span span, const struct tir_
     const bool drop = from->rank > to->rank;
     const struct tir_type *more = drop ? from : to, *less = drop ? to : from;
     tir_str text = tir_source_text(&l->cx->sources, span);
-    if (more->rank != less->rank + 1 || less->rank == 0 || text.len == 0 || text.len > 80)
+    if (more->rank != less->rank + 1 || (!drop && less->rank == 0) || text.len == 0 ||
+        text.len > 80)
         return;
     for (uint32_t axis = 0; axis < more->rank; axis++)
         if (is_axis_between(more, less, axis, !drop))

@@ -57,6 +57,14 @@ const char *tir_foreign_elem(const char *word)
     return NULL;
 }
 
+bool tir_foreign_word(const char *word)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(foreign); i++)
+        if (strcmp(foreign[i].word, word) == 0)
+            return true;
+    return false;
+}
+
 bool tir_foreign_help(struct tir_diags *diags, struct tir_span span, const char *word)
 {
     for (uint32_t i = 0; i < TIR_COUNT_OF(foreign); i++) {
