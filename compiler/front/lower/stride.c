@@ -65,15 +65,22 @@ static struct tir_value *free_limit(struct tir_value *limit, int64_t size)
     return limit;
 }
 
-// mask, and before `limit` along the axis of the tile.
+// mask, and before `limit` along the axis of the tile. That is repeated along the other axes last,
+// so that it stays one condition for neighbours.
 static struct tir_value *inside_limit(struct lower *l, const struct slice *s,
                                       struct tir_value *mask, struct tir_value *limit,
                                       uint32_t axis)
 {
     limit = free_limit(limit, s->type->shape[axis]);
-    const struct tir_type *type = tir_type_with_elem(l->cx->types, s->type, limit->type->elem);
+    const uint32_t rank = s->type->rank;
+    int64_t shape[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++)
+        shape[d] = d == axis ? s->type->shape[d] : 1;
+    const struct tir_type *type = tir_type_tile(l->cx->types, limit->type->elem, rank, shape);
     struct tir_value *inside =
         tir_binary(&l->b, TIR_OP_LT, build_iota(l, type, axis), build_splat(l, limit, type));
+    if (!tir_type_same_shape(type, s->type))
+        inside = build_splat(l, inside, tir_type_with_elem(l->cx->types, s->type, TIR_BOOL));
     if (mask && !mask->type->rank)
         mask = build_splat(l, mask, inside->type);
     return mask ? tir_binary(&l->b, TIR_OP_AND, mask, inside) : inside;
