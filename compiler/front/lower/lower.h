@@ -214,9 +214,9 @@ struct symbol *scope_declare(struct lower *l, const char *name, struct tir_span 
 struct symbol *scope_find(struct lower *l, const char *name); // NULL: none
 // Reports an unknown name with the nearest spelling.
 void scope_unknown(struct lower *l, struct tir_span span, const char *name);
-// The function that e names is not in module m.
-// The same of a member of it, as of `tl.exp`.
+// The same of what e is a member of, as in `tl.exp`.
 void scope_unknown_prefix(struct lower *l, const struct ast_expr *e);
+// The function that e names is not in module m.
 void scope_unknown_function(struct lower *l, const struct module *m, const struct ast_expr *e);
 
 // Outer variables that the blocks assign, in the order of their assignment (assigned.c).
