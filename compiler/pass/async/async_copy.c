@@ -248,6 +248,36 @@ static bool reads_any(const struct tir_inst *inst, const struct tir_map *buffers
     return false;
 }
 
+// Is the store to a slot of its put's ring, which nothing reads before the get does?
+static bool is_for_get(const struct async *as, const struct tir_inst *store)
+{
+    struct tir_value *ring = tir_buffer_root(tir_ref_base(store));
+    if (!is_put(store->block) || !ring->def || ring->def->op != TIR_OP_RING)
+        return false;
+    struct tir_map slots;
+    tir_map_init(&slots, as->cx->scratch);
+    tir_map_set(&slots, tir_map_key(ring), ring);
+    for (const struct tir_inst *later = store->next; later; later = later->next)
+        if (reads_any(later, &slots))
+            return false;
+    return true;
+}
+
+// The copy that such a store is, if there is one: as one of the program.
+static void put_copy(struct async *as, struct tir_inst *store)
+{
+    const struct tir_value *slot = tir_ref_base(store);
+    struct tir_copied copied;
+    const char *why = NULL;
+    if (!is_copied(as, store, &copied))
+        return;
+    const bool by_tensor_copy = !copied.where && !tensor_copy_refusal(as, copied.slice, slot);
+    if (by_tensor_copy || width_of(as, &copied, slot->type, &why))
+        settle_copy(as, tir_copy_build(as->f, &copied, store));
+    else
+        refuse(as, copied.slice, why);
+}
+
 // What the program itself puts between a write of shared memory and other threads or engines: the
 // copies made of its stores are done before it, too.
 static bool orders_stores(const struct tir_inst *inst)
@@ -277,10 +307,8 @@ static void run_block(struct async *as, struct tir_block *block)
         if (inst->op == TIR_OP_STORE) {
             struct tir_value *buffer = tir_ref_base(inst);
             const char *no_tma = as->no_tma;
-            if (is_put(block)) { // as a copy of the program
-                struct tir_copied copied;
-                if (is_copied(as, inst, &copied))
-                    settle_copy(as, tir_copy_build(as->f, &copied, inst));
+            if (is_for_get(as, inst)) {
+                put_copy(as, inst);
                 continue;
             }
             const bool is_for_roles =
