@@ -7,7 +7,8 @@ usage: on_device.py TIRC FILE.tir [DEVICE]
 run_kernel.c says how the comments are written. Here the reference is the interpreter, which the
 same file has already been held against; types that .npy files do not have get random numbers.
 A run that must fail ends with exit status 1 or 2 and the text that the file states, of the reference
-or, after "refused:", of the launch. What is not specified for a device is run and not compared.
+or, after "refused:", of the launch, or, after "gpu:", of a GPU. What is not specified for a device
+is run and not compared.
 """
 
 import os
@@ -80,8 +81,11 @@ def main():
     with open(path, encoding="utf-8") as file:
         source = file.read()
     is_specified = not re.search("^//: unspecified", source, re.MULTILINE)
-    failure = (re.search("^//: refused: (.*)", source, re.MULTILINE)
-               or re.search("^//: fails: (.*)", source, re.MULTILINE))
+    failure = None
+    for key in (["gpu"] if device == "cuda" else []) + ["refused", "fails"]:
+        failure = failure or re.search(f"^//: {key}: (.*)", source, re.MULTILINE)
+    if failure and failure[1] == "hangs":
+        return 77
     with tempfile.TemporaryDirectory() as folder:
         checks = ["--check"] if is_specified else []
         checks += ["--emu-check=full"] if device == "emu" else []

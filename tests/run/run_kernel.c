@@ -10,6 +10,7 @@
 //     //: a f32 = 0.5             a scalar
 //     //: fails: some text        the run must end with an error that has this text in it
 //     //: refused: some text      the text where a device is to run it, if another
+//     //: gpu: some text          the text of a GPU, if another; `hangs`: it is not to run there
 //     //: prints: some text       a line that the run prints, in this order
 //     //: unspecified             what a device computes: it must run, and is not compared
 // Numbers after -> are exact, but for ~RTOL at the end of the line.
@@ -169,7 +170,7 @@ static void read_line(struct test *t, const char *at)
         t->fails = tir_str_of(at);
     } else if (accept(&at, "prints: ")) {
         tir_text_format(&t->prints, "%s\n", at);
-    } else if (!accept(&at, "unspecified") && !accept(&at, "refused:")) {
+    } else if (!accept(&at, "unspecified") && !accept(&at, "refused:") && !accept(&at, "gpu:")) {
         read_tensor(t, at);
     }
 }
