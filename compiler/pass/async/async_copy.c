@@ -24,10 +24,10 @@
 // ring's put will hold, still comes by cp.async: the warps of the put read it themselves. On a
 // target without warpgroups, tensor copies feed loops of products by mma.sync (mma_ring.c).
 //
-// A copy_async of the program without a width gets one by the same rules, and a store in a put of
-// the program's own becomes one: the ring waits for it. One commit and one wait
-// stand before the first reader of the copies so far, or before the next synchronisation of the
-// program; pipeline moves them.
+// A copy_async of the program without a width gets one by the same rules. So does a store in a put
+// of the program's own that a copy can do alone, to a slot that the put does not read afterwards:
+// the ring waits for it. One commit and one wait stand before the first reader of other copies so
+// far, or before the next synchronisation of the program; pipeline moves them.
 
 #include "ir/walk.h"
 #include "machine/budget.h"

@@ -77,6 +77,23 @@ bool tir_sync_is_indexed(const struct tir_inst *inst)
     return indexed;
 }
 
+// Do several threads store different values where their data says?
+static bool is_scattered(struct sync_run *r, const struct sync_who *who,
+                         const struct tir_inst *store)
+{
+    uint32_t threads = 0;
+    for (uint32_t i = 0; i < who->agent->warps * SYNC_LANES; i++)
+        threads += !who->mask || who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1;
+    if (threads < 2 || !tir_sync_varies(r->p, store->operands[TIR_STORE_VALUE]))
+        return false;
+    for (uint32_t d = 0; d < tir_ref_base(store)->type->rank; d++) {
+        const enum sync_kind kind = tir_sync_value(r, who->agent, tir_ref_indices(store)[d]).kind;
+        if (kind != SYNC_INT && kind != SYNC_EACH)
+            return true;
+    }
+    return false;
+}
+
 static void access_slice(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst, const struct tir_type *tile,
                          enum sync_access access)
@@ -115,6 +132,8 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     // Many leave one value in a tensor on purpose, such as a sum that all of them have.
     if (each && tensor)
         each = tir_sync_varies(r->p, inst->operands[TIR_STORE_VALUE]);
+    if (each && !tensor && !record.points && is_scattered(r, who, inst))
+        tir_sync_unchecked(r->p, inst, "where it is in shared memory depends on data");
     each = each && record.points;
     if (each)
         tir_sync_check_apart(r, inst, of, &record);
