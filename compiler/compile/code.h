@@ -7,8 +7,8 @@
 #include "ir/context.h"
 #include "ir/ir.h"
 
-#define TIR_MAX_CODE_VARIANTS 64
-#define TIR_MOST_CONFIGS      30 // of a kernel: the first has up to five variants, others two
+#define TIR_MAX_CODE_VARIANTS 96
+#define TIR_MOST_CONFIGS      45 // of a kernel: the first has up to five variants, others two
 #define TIR_MOST_OWN_CONFIGS  12 // those with conditions of their own have as many as the first
 
 struct tir_step {

@@ -107,10 +107,10 @@ def attended(q, k, v, causal):
 def cudnn(q, k, v, causal):
     def call():
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-            return F.scaled_dot_product_attention(q, k, v, is_causal=causal,
+            return F.scaled_dot_product_attention(q, k, v, is_causal=bool(causal),
                                                   enable_gqa=q.shape[1] != k.shape[1])
     return call if q.is_cuda else lambda: F.scaled_dot_product_attention(
-        q, k, v, is_causal=causal, enable_gqa=True)
+        q, k, v, is_causal=bool(causal), enable_gqa=True)
 
 
 def forward(device, batch, heads, groups, keys, size, causal, logarithms):
