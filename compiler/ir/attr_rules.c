@@ -138,6 +138,7 @@ bool tir_attr_allows_integers(const struct tir_attr *attr)
     case TIR_ATTR_relaxed:
     case TIR_ATTR_store_role:
     case TIR_ATTR_trans:
+    case TIR_ATTR_turns:
         return attr->number == 0 || attr->number == 1;
     case TIR_ATTR_id:
         return attr->number >= 0 && attr->number <= 15;

@@ -162,6 +162,8 @@ static void lower_counted(struct lower *l, struct flow *f, const struct options 
         tir_build(&l->b, TIR_OP_FOR, operands, 3 + f->count, f->types, f->count, 1);
     if (o->arg[AST_OPTION_FOR_stages])
         tir_set_int(l->f, inst, TIR_ATTR_stages, o->value[AST_OPTION_FOR_stages]);
+    if (o->arg[AST_OPTION_FOR_turns])
+        tir_set_int(l->f, inst, TIR_ATTR_turns, o->value[AST_OPTION_FOR_turns]);
     if (o->arg[AST_OPTION_FOR_unroll])
         tir_set_int(l->f, inst, TIR_ATTR_unroll, o->value[AST_OPTION_FOR_unroll]);
     struct region r = region_enter(l, f, inst->regions[0]);

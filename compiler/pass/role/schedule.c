@@ -355,6 +355,11 @@ static bool is_better(const struct schedule_order *a, const struct schedule_orde
     return a->cycles < b->cycles || (a->cycles == b->cycles && a->words < b->words);
 }
 
+static bool fits(const struct schedule *s, const struct schedule_order *order)
+{
+    return order->words <= s->registers && order->held + order->beside <= s->all_registers;
+}
+
 struct search {
     const struct schedule *s;
     struct schedule_order best;
@@ -370,9 +375,7 @@ static void try_order(struct search *search, uint32_t late)
     search->tried++;
     if (set_stages(s, &order, late) && place(s, &order, search->products)) {
         tir_schedule_time(s, &order);
-        const bool fits =
-            order.words <= s->registers && order.held + order.beside <= s->all_registers;
-        if (fits && is_better(&order, &search->best)) {
+        if (fits(s, &order) && is_better(&order, &search->best)) {
             memcpy(search->best.at, order.at, s->ops.len * sizeof(*order.at));
             memcpy(search->best.stage, order.stage, s->ops.len);
             search->best.cycles = order.cycles;
@@ -495,6 +498,34 @@ static struct schedule_order search_orders(struct schedule *s, struct tir_pass_c
     return search.best;
 }
 
+// Operands in registers of several products, which are computed from none: all of them first, then
+// all products, which warpgroups start in turns. So one computes while the other multiplies.
+static bool takes_turns(const struct schedule *s)
+{
+    int64_t tensor = 0, rest = 0;
+    vec_foreach(const struct schedule_op, op, &s->ops) {
+        tensor += op->tensor;
+        rest += op->is_product ? 0 : TIR_MAX(op->issue, op->mufu);
+    }
+    const struct tir_attr *stated = tir_attr_find(s->loop, TIR_ATTR_turns);
+    return s->groups == TIR_BUDGET_TURN_GROUPS && s->product_count > 1 && computes_operands(s) &&
+           rest * 100 <= tensor * TIR_BUDGET_TURN_WORK && !(stated && !stated->number);
+}
+
+static bool order_turns(const struct schedule *s, struct schedule_order *order)
+{
+    uint32_t count = 0;
+    for (uint32_t products = 0; products < 2; products++)
+        for (uint32_t op = 0; op < s->ops.len; op++)
+            if (s->ops.at[op].is_product == products)
+                order->at[count++] = op;
+    vec_foreach(const struct schedule_edge, e, &s->edges)
+        if (!e->distance && s->ops.at[e->first].is_product && !s->ops.at[e->later].is_product)
+            return false;
+    tir_schedule_time(s, order);
+    return fits(s, order);
+}
+
 // Certifies the order, makes the loop run in it and checks the one against the other.
 static enum tir_change build(struct schedule *s, struct tir_pass_cx *cx,
                              const struct schedule_order *order,
@@ -547,7 +578,18 @@ static enum tir_change visit(struct tir_func *f, struct tir_pass_cx *cx, struct 
     }
     why = "all products are in one operation, which leaves nothing to choose";
     const struct schedule_order source = of_source(&s);
-    const struct schedule_order order = is_choice ? search_orders(&s, cx, &source, &why) : source;
+    struct schedule_order order = new_order(&s);
+    if (takes_turns(&s) && order_turns(&s, &order)) {
+        why = "each warpgroup computes all operands, then starts all products in its turn";
+        tir_set_int(f, loop, TIR_ATTR_turns, 1);
+        tir_receipt_add(
+            cx, TIR_TOPIC_LOOP, loop->span,
+            "loop: scheduled for turns, %lld cycles a round predicted, %lld in the order "
+            "of the source; tiles take %lld registers",
+            (long long)order.cycles, (long long)source.cycles, (long long)order.words);
+    } else {
+        order = is_choice ? search_orders(&s, cx, &source, &why) : source;
+    }
     return build(&s, cx, &order, &source, why);
 }
 

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// turn: the warpgroups of a role start their products one after the other.
+//
+//     role math first(4) regs(240) warps(8) {
+//         for t: i64 in range(0, N, 64) turns(1) {
+//             ...
+//             fence(of = wgmma);
+//             let d: T = gemm_async(a, bs, zero);
+//             commit_group(engine = wgmma);
+//             ...
+//         }
+//     }
+// becomes
+//     role math first(4) regs(240) warps(8) {
+//         if warpid() >= 8 { bar_arrive(id = 3, threads = 256); }
+//         for t: i64 in range(0, N, 64) {
+//             ...
+//             if warpid() < 8 { bar_sync(id = 3, threads = 256); } else { bar_sync(id = 4, threads = 256); }
+//             fence(of = wgmma);
+//             let d: T = gemm_async(a, bs, zero);
+//             commit_group(engine = wgmma);
+//             if warpid() < 8 { bar_arrive(id = 4, threads = 256); } else { bar_arrive(id = 3, threads = 256); }
+//             ...
+//         }
+//     }
+//
+// Warpgroups that start their products at the same time share the tensor cores, wait for both, and
+// then compute both while the tensor cores are idle. In turns one computes while the other
+// multiplies (FlashAttention-3, arXiv:2407.08608, section 3.1: ping-pong). The pass schedule marks
+// the loops where that pays; its prediction counts on it.
+//
+// A turn begins before the first product of a round and ends when the last one has started that
+// nothing is awaited before; products behind a wait have another turn. Each warpgroup has a named
+// barrier at which it waits and the one before it arrives; the last one arrives for the first
+// turn when the role begins. So what is left at the end of a loop is the first turn of the next one,
+// and any number of rounds is right, 0 included, that all warpgroups run alike. Products in front of
+// and behind a loop, and in blocks other than its own and those of gets in it, have no turns.
+//
+// Barriers order nothing that is not ordered without them, so the pass may leave them out: where too
+// few named ones are free, or one warpgroup is alone.
+
+#include "ir/effect.h"
+#include "ir/walk.h"
+#include "pass/pass.h"
+#include "pass/receipt.h"
+#include "pass/sync/crew.h"
+
+// The products that are started in one turn.
+struct turn {
+    struct tir_inst *first, *last; // the fence in front of them, the commit behind them
+};
+
+typedef VEC(struct turn) turn_list;
+
+// Adds the products of a block to the turns. open: nothing was awaited since the last of them.
+static void add_products(struct tir_arena *scratch, struct tir_block *block, turn_list *turns,
+                         bool *open)
+{
+    for (struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        if (inst->op == TIR_OP_GET)
+            add_products(scratch, inst->regions[0], turns, open);
+        else if (inst->op == TIR_OP_AWAIT || tir_is_group(inst, TIR_OP_WAIT_GROUP, TIR_DONE_WGMMA))
+            *open = false;
+        if (inst->op != TIR_OP_GEMM_ASYNC || tir_done_of(inst) != TIR_DONE_WGMMA)
+            continue;
+        struct tir_inst *fence = inst->prev, *commit = inst->next;
+        if (!fence || fence->op != TIR_OP_FENCE || !commit ||
+            !tir_is_group(commit, TIR_OP_COMMIT_GROUP, TIR_DONE_WGMMA))
+            continue; // by hand
+        if (*open)
+            vec_last(turns).last = commit;
+        else
+            vec_push(scratch, turns, ((struct turn){fence, commit}));
+        *open = true;
+    }
+}
+
+// As many neighbouring named barriers that nothing else uses as there are warpgroups; 0: there are
+// none.
+static uint32_t free_barriers(const struct tir_func *f, uint32_t count)
+{
+    uint32_t used = 1; // by number: that of the CTA
+    tir_foreach_inst(inst, f) {
+        const int64_t id = tir_attr_int(inst, TIR_ATTR_id, 0);
+        used |= UINT32_C(1) << id;
+        if (inst->op != TIR_OP_ROLE && inst->op != TIR_OP_SCOPE)
+            continue;
+        const struct tir_crew crew = tir_crew_of(f, inst);
+        const uint32_t own = tir_crew_barrier(f, &crew);
+        for (uint32_t g = 0; g < crew.groups && g <= own; g++)
+            used |= UINT32_C(1) << (own - g);
+    }
+    const uint32_t all = (UINT32_C(1) << count) - 1;
+    for (uint32_t id = 1; id + count <= TIR_NAMED_BARRIERS; id++)
+        if (!(used & all << id))
+            return id;
+    return 0;
+}
+
+struct turns { // of the warpgroups of one role or CTA
+    struct tir_func *f;
+    struct tir_crew crew;
+    uint32_t groups, barrier; // the first warpgroup's, which those of the others follow
+};
+
+static void build_barrier(const struct turns *t, struct tir_builder *b, enum tir_op op,
+                          uint32_t group)
+{
+    struct tir_inst *inst = tir_build(b, op, NULL, 0, NULL, 0, 0);
+    tir_set_int(t->f, inst, TIR_ATTR_id, t->barrier + group % t->groups);
+    tir_set_int(t->f, inst, TIR_ATTR_threads, 2 * TIR_WARPGROUP * 32);
+}
+
+static struct tir_value *build_warp_from(const struct turns *t, struct tir_builder *b,
+                                         enum tir_op compare, uint32_t group)
+{
+    const struct tir_type *i32 = tir_type_scalar(t->f->module->types, TIR_I32);
+    struct tir_value *warp = tir_build1(b, TIR_OP_WARPID, i32, NULL, 0);
+    const uint32_t first = t->crew.first + group * TIR_WARPGROUP;
+    return tir_binary(b, compare, warp, tir_const_i32(t->f, (int32_t)first));
+}
+
+// Each warpgroup at its own barrier, or, `ahead`, at that of the next one.
+static void build_turn(const struct turns *t, struct tir_builder b, enum tir_op op, uint32_t ahead)
+{
+    for (uint32_t g = 0; g + 1 < t->groups; g++) {
+        struct tir_builder own = tir_build_if(&b, build_warp_from(t, &b, TIR_OP_LT, g + 1));
+        build_barrier(t, &own, op, g + ahead);
+        b = tir_builder_before(t->f, own.block->owner->regions[1]->first);
+        b.span = own.span;
+    }
+    build_barrier(t, &b, op, t->groups - 1 + ahead);
+}
+
+// In front of everything that the role does.
+static void build_first_turn(const struct turns *t)
+{
+    struct tir_block *block = t->crew.role ? t->crew.role->regions[0] : t->f->body;
+    struct tir_builder b = tir_builder_before(t->f, block->first);
+    struct tir_builder last = tir_build_if(&b, build_warp_from(t, &b, TIR_OP_GE, t->groups - 1));
+    build_barrier(t, &last, TIR_OP_BAR_ARRIVE, 0);
+}
+
+static bool is_marked(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_FOR && tir_attr_find(inst, TIR_ATTR_turns);
+}
+
+enum tir_change tir_pass_turn(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    VEC(struct tir_inst *) loops = {0};
+    struct turns t = {.f = f};
+    enum tir_change change = TIR_UNCHANGED;
+    tir_foreach_inst(inst, f)
+        if (is_marked(inst))
+            vec_push(cx->scratch, &loops, inst);
+    vec_foreach(struct tir_inst *, it, &loops) {
+        struct tir_inst *loop = *it;
+        const bool wanted = tir_attr_int(loop, TIR_ATTR_turns, 0);
+        const struct tir_crew crew = tir_crew_of(f, loop);
+        turn_list turns = {0};
+        bool open = false;
+        add_products(cx->scratch, loop->regions[0], &turns, &open);
+        tir_drop_attr(f, loop, TIR_ATTR_turns);
+        change = TIR_CHANGED;
+        if (!wanted || !turns.len || crew.scope || crew.warps < 2 * TIR_WARPGROUP)
+            continue;
+        if (!t.barrier || crew.role != t.crew.role) {
+            t.crew = crew;
+            t.groups = crew.warps / TIR_WARPGROUP;
+            t.barrier = free_barriers(f, t.groups);
+            if (t.barrier)
+                build_first_turn(&t);
+        }
+        if (!t.barrier) {
+            tir_receipt_add(cx, TIR_TOPIC_LOOP, loop->span,
+                            "loop: no turns, because too few named barriers are free");
+            continue;
+        }
+        vec_foreach(struct turn, turn, &turns) {
+            build_turn(&t, tir_builder_before(f, turn->first), TIR_OP_BAR_SYNC, 0);
+            build_turn(&t, tir_builder_before(f, turn->last->next), TIR_OP_BAR_ARRIVE, 1);
+        }
+        tir_receipt_add(cx, TIR_TOPIC_LOOP, loop->span,
+                        "loop: %u warpgroups start products in turns, %u a round", t.groups,
+                        turns.len);
+    }
+    return change;
+}
