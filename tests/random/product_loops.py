@@ -145,6 +145,8 @@ def program(seed):
     """A kernel and the sizes M and N that it runs at."""
     rng, moves = random.Random(seed), random.Random(f"moves {seed}")
     words = {**extents(rng), "stages": rng.choice(["", ", stages = 2", ", stages = 3"])}
+    if random.Random(f"turns {seed}").random() < 0.3:
+        words["stages"] += ", turns = 1"
     words["TK"], words["TV"] = (words["T"] if s == "None" else s for s in words["stored"])
     if rng.random() < 0.7:
         words["K"] = "K: {TK}[N, {D}]"
