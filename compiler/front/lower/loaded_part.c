@@ -71,7 +71,7 @@ static struct tir_value *shifted(struct lower *l, struct tir_value *index, int64
     return by ? tir_binary(&l->b, TIR_OP_ADD, index, tir_const_int(l->f, index->type, by)) : index;
 }
 
-// The part of what a load loads, at the place of the load: nothing has been stored to it since.
+// The part of what a load loads. At the load's place nothing has been stored to it since.
 static struct tir_value *make_load(struct maker *m, struct tir_inst *load,
                                    const struct tile_part *p, uint32_t depth)
 {
@@ -245,24 +245,14 @@ static struct tir_value *make_reshape(struct maker *m, const struct tir_inst *re
     return x && m->builds ? build_reshape(m->l, x, type->rank, type->shape) : x;
 }
 
-static struct tir_value *make_from(struct maker *m, struct tir_value *v, const struct tile_part *p,
-                                   uint32_t depth)
+static struct tir_value *make_from(struct maker *m, struct tir_inst *inst,
+                                   const struct tile_part *p, uint32_t depth)
 {
-    struct tir_inst *inst = v->def;
-    if (v->kind == TIR_VALUE_CONST)
-        return m->builds ? extracted(m->l, v, p) : v;
-    if (!inst || depth == MAX_DEPTH || v->type->layout)
-        return NULL;
     switch (inst->op) {
-    case TIR_OP_LOAD: {
-        const struct tir_builder outer = m->l->b;
-        m->l->b = tir_builder_before(m->l->f, inst);
-        struct tir_value *part = make_load(m, inst, p, depth);
-        m->l->b = outer;
-        return part;
-    }
+    case TIR_OP_LOAD:
+        return make_load(m, inst, p, depth);
     case TIR_OP_IOTA:
-        return m->builds ? make_iota(m, inst, p) : v;
+        return m->builds ? make_iota(m, inst, p) : inst->results[0];
     case TIR_OP_PERMUTE:
         return make_permute(m, inst, p, depth);
     case TIR_OP_RESHAPE:
@@ -275,15 +265,24 @@ static struct tir_value *make_from(struct maker *m, struct tir_value *v, const s
     }
 }
 
+// Each part is computed where the whole is, so that it is there for every other user of the whole:
+// the mask of a load, which comes first, may be a part that the product's factor has, too.
 static struct tir_value *make(struct maker *m, struct tir_value *v, const struct tile_part *p,
                               uint32_t depth)
 {
+    if (v->kind == TIR_VALUE_CONST)
+        return m->builds ? extracted(m->l, v, p) : v;
+    if (!v->def || depth == MAX_DEPTH || v->type->layout)
+        return NULL;
     struct made *made = tir_map_get(&m->done, tir_map_key(v));
     if (made && !memcmp(&made->part, p, sizeof *p))
         return made->value;
     made = arena_new(m->l->arena, struct made);
     made->part = *p;
-    made->value = make_from(m, v, p, depth);
+    const struct tir_builder outer = m->l->b;
+    m->l->b = tir_builder_before(m->l->f, v->def);
+    made->value = make_from(m, v->def, p, depth);
+    m->l->b = outer;
     tir_map_set(&m->done, tir_map_key(v), made);
     return made->value;
 }
