@@ -83,7 +83,10 @@ static struct tir_value *inside_limit(struct lower *l, const struct slice *s,
         inside = build_splat(l, inside, tir_type_with_elem(l->cx->types, s->type, TIR_BOOL));
     if (mask && !mask->type->rank)
         mask = build_splat(l, mask, inside->type);
-    return mask ? tir_binary(&l->b, TIR_OP_AND, mask, inside) : inside;
+    if (!mask)
+        return inside;
+    inside = build_in_layout(l, inside, mask->type->layout);
+    return tir_binary(&l->b, TIR_OP_AND, mask, inside);
 }
 
 struct tir_value *lower_limits(struct lower *l, const struct slice *s, struct tir_value *mask)
