@@ -4,8 +4,9 @@
 // Walks in program order with a table of the pure instructions that dominate the current one. If an
 // equal one is in the table, its results replace those of the later one, which is removed. Leaving
 // a block removes its instructions from the table. Commutative operations match either way round.
-// Loads from `in` tensors, which nothing writes, count as pure within one block: further apart,
-// keeping the loaded tile alive may cost more registers than loading it again.
+// Loads from `in` tensors, which nothing writes, count as pure. Those of tiles do so within one
+// block: further apart, keeping the tile alive may cost more registers than loading it again. Those
+// of one thread LLVM would make one, too, and passes and emitters count how often a value is used.
 //
 //     let a: i64 = mul(m, 64);            let a: i64 = mul(m, 64);
 //     let b: i64 = mul(64, m);     ->     let c: i64 = add(a, a);
@@ -33,9 +34,9 @@ struct cse {
 
 static bool reads_only_inputs(const struct cse *c, const struct tir_inst *inst)
 {
-    if (inst->op != TIR_OP_LOAD)
+    if (inst->op != TIR_OP_LOAD && inst->op != TIR_OP_LD)
         return false;
-    const struct tir_value *base = tir_ref_base(inst);
+    const struct tir_value *base = inst->op == TIR_OP_LD ? inst->operands[0] : tir_ref_base(inst);
     for (uint32_t i = 0; i < c->f->param_count; i++)
         if (c->f->params[i].value == base)
             return c->f->params[i].direction == TIR_IN;
@@ -107,13 +108,13 @@ static void resolve(const struct cse *c, struct tir_inst *inst)
 
 static void visit(struct cse *c, struct tir_inst *inst)
 {
-    bool load = reads_only_inputs(c, inst);
-    if (inst->region_count || !(load || tir_has_trait(inst, TIR_PURE)))
+    const bool once = reads_only_inputs(c, inst) || tir_has_trait(inst, TIR_PURE);
+    if (inst->region_count || !once)
         return;
     uint64_t key = hash(inst);
     struct entry *top = tir_map_get(&c->table, key);
     for (struct entry *e = top; e; e = e->below) {
-        if (!same(e->inst, inst) || (load && e->inst->block != inst->block))
+        if (!same(e->inst, inst) || (inst->op == TIR_OP_LOAD && e->inst->block != inst->block))
             continue;
         for (uint32_t i = 0; i < inst->result_count; i++)
             tir_map_set(&c->replaced, tir_map_key(inst->results[i]), e->inst->results[i]);
