@@ -8,6 +8,7 @@
 // Element by element, through repeated and reordered dimensions, and through other shapes where the
 // part's elements follow each other. Index tiles are parts of index tiles.
 #include "front/lower/lower.h"
+#include "ir/follow.h"
 
 enum { MAX_DEPTH = 16 }; // operations between a load and the part
 
@@ -245,6 +246,16 @@ static struct tir_value *make_reshape(struct maker *m, const struct tir_inst *re
     return x && m->builds ? build_reshape(m->l, x, type->rank, type->shape) : x;
 }
 
+static struct tir_value *make_extract(struct maker *m, const struct tir_inst *extract,
+                                      const struct tile_part *p, uint32_t depth)
+{
+    const struct tir_attr *start = tir_attr_find(extract, TIR_ATTR_start);
+    struct tile_part part = *p;
+    for (uint32_t d = 0; d < start->list_count; d++)
+        part.start[d] += start->list[d];
+    return make(m, extract->operands[0], &part, depth + 1);
+}
+
 static struct tir_value *make_from(struct maker *m, struct tir_inst *inst,
                                    const struct tile_part *p, uint32_t depth)
 {
@@ -257,6 +268,8 @@ static struct tir_value *make_from(struct maker *m, struct tir_inst *inst,
         return make_permute(m, inst, p, depth);
     case TIR_OP_RESHAPE:
         return make_reshape(m, inst, p, depth);
+    case TIR_OP_EXTRACT:
+        return make_extract(m, inst, p, depth);
     default:
         return (tir_is_elementwise(inst) || inst->op == TIR_OP_BROADCAST) &&
                        inst->operand_count <= TIR_MAX_RANK
@@ -297,4 +310,27 @@ struct tir_value *build_loaded_part(struct lower *l, struct tir_value *v, const 
             return part;
     }
     return NULL;
+}
+
+// NO: v is a part of a tile.
+static enum tir_answer ask_whole(void *user, struct tir_value *v)
+{
+    (void)user;
+    const struct tir_inst *inst = v->def;
+    if (inst && inst->op == TIR_OP_EXTRACT)
+        return TIR_NO;
+    const bool goes_on = inst && (tir_is_elementwise(inst) || inst->op == TIR_OP_PERMUTE);
+    return goes_on ? TIR_IF_OPERANDS : TIR_YES;
+}
+
+struct tir_value *build_loaded_factor(struct lower *l, struct tir_value *v)
+{
+    struct tile_part whole = {0};
+    struct tir_follow wholes;
+    tir_follow_init(&wholes, l->arena, ask_whole, NULL);
+    if (l->is_ir || !tir_type_is_tile(v->type) || tir_follows(&wholes, v))
+        return v;
+    memcpy(whole.size, v->type->shape, sizeof whole.size);
+    struct tir_value *loaded = build_loaded_part(l, v, &whole);
+    return loaded ? loaded : v;
 }

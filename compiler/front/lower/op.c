@@ -617,6 +617,8 @@ bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *ou
         return false;
     if (op == TIR_OP_DOT && o.fixed[TIR_DOT_ACC].ir->type->rank == 3)
         return lower_batched(l, &o, out);
+    for (uint32_t i = TIR_DOT_A; op == TIR_OP_DOT && i <= TIR_DOT_B; i++)
+        o.fixed[i].ir = build_loaded_factor(l, o.fixed[i].ir);
     struct tir_inst *inst = build_op(l, &o);
     if (!set_attrs(l, &o, inst) || !infer(l, &o, inst) || !check_region(l, &o, inst) ||
         !check_completion(l, &o, inst) || !check_cache(l, &o, inst)) {
