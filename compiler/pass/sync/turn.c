@@ -15,11 +15,13 @@
 //         if warpid() >= 8 { bar_arrive(id = 3, threads = 256); }
 //         for t: i64 in range(0, N, 64) {
 //             ...
-//             if warpid() < 8 { bar_sync(id = 3, threads = 256); } else { bar_sync(id = 4, threads = 256); }
+//             if warpid() < 8 { bar_sync(id = 3, threads = 256); }
+//             else { bar_sync(id = 4, threads = 256); }
 //             fence(of = wgmma);
 //             let d: T = gemm_async(a, bs, zero);
 //             commit_group(engine = wgmma);
-//             if warpid() < 8 { bar_arrive(id = 4, threads = 256); } else { bar_arrive(id = 3, threads = 256); }
+//             if warpid() < 8 { bar_arrive(id = 4, threads = 256); }
+//             else { bar_arrive(id = 3, threads = 256); }
 //             ...
 //         }
 //     }
@@ -27,17 +29,17 @@
 // Warpgroups that start their products at the same time share the tensor cores, wait for both, and
 // then compute both while the tensor cores are idle. In turns one computes while the other
 // multiplies (FlashAttention-3, arXiv:2407.08608, section 3.1: ping-pong). The pass schedule marks
-// the loops where that pays; its prediction counts on it.
+// the loops where that pays (docs/decisions/062).
 //
 // A turn begins before the first product of a round and ends when the last one has started that
 // nothing is awaited before; products behind a wait have another turn. Each warpgroup has a named
-// barrier at which it waits and the one before it arrives; the last one arrives for the first
-// turn when the role begins. So what is left at the end of a loop is the first turn of the next one,
-// and any number of rounds is right, 0 included, that all warpgroups run alike. Products in front of
-// and behind a loop, and in blocks other than its own and those of gets in it, have no turns.
+// barrier at which it waits and the one before it arrives; the last one arrives for the first turn
+// when the role begins. So what is left at the end of a loop is the first turn of the next one, and
+// any number of rounds is right that all warpgroups run alike, 0 included. Products in front of and
+// behind a loop, and in blocks other than its own and those of gets in it, have no turns.
 //
-// Barriers order nothing that is not ordered without them, so the pass may leave them out: where too
-// few named ones are free, or one warpgroup is alone.
+// No memory is ordered by turns alone, so the pass may leave them out: where too few named barriers
+// are free, or one warpgroup is alone.
 
 #include "ir/effect.h"
 #include "ir/walk.h"
