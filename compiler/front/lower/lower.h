@@ -326,8 +326,8 @@ struct tile_part {
 // The part, loaded and computed by itself; NULL: v is computed from something else.
 struct tir_value *build_loaded_part(struct lower *l, struct tir_value *v,
                                     const struct tile_part *p);
-// A factor of a product that is computed from parts of tiles, with these parts loaded by themselves:
-// so they are copied to where products read them. v, if it is computed from something else.
+// A factor of a product that is computed from parts of tiles: these parts loaded by themselves, so
+// that they are copied to where products read them. v, if it is computed from something else.
 struct tir_value *build_loaded_factor(struct lower *l, struct tir_value *v);
 
 // Products of rank 3 (batch.c).
