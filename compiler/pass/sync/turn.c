@@ -143,49 +143,56 @@ static void build_first_turn(const struct turns *t)
     build_barrier(t, &last, TIR_OP_BAR_ARRIVE, 0);
 }
 
-static bool is_marked(const struct tir_inst *inst)
+// Why warpgroups take no turns in a loop that asks for them; NULL: nothing is against it.
+static const char *obstacle(const struct tir_crew *crew, const turn_list *turns)
 {
-    return inst->op == TIR_OP_FOR && tir_attr_find(inst, TIR_ATTR_turns);
+    if (!turns->len)
+        return "it starts no product on warpgroups";
+    if (crew->scope)
+        return "it is in a scope";
+    return crew->warps < 2 * TIR_WARPGROUP ? "one warpgroup runs it alone" : NULL;
+}
+
+static void visit(struct turns *t, struct tir_pass_cx *cx, struct tir_inst *loop)
+{
+    const struct tir_crew crew = tir_crew_of(t->f, loop);
+    turn_list turns = {0};
+    bool open = false;
+    add_products(cx->scratch, loop->regions[0], &turns, &open);
+    const char *why = obstacle(&crew, &turns);
+    if (!why && (!t->barrier || crew.role != t->crew.role)) {
+        t->crew = crew;
+        t->groups = crew.warps / TIR_WARPGROUP;
+        t->barrier = free_barriers(t->f, t->groups);
+        if (t->barrier)
+            build_first_turn(t);
+        else
+            why = "too few named barriers are free";
+    }
+    if (why) {
+        tir_receipt_add(cx, TIR_TOPIC_LOOP, loop->span, "loop: no turns, because %s", why);
+        return;
+    }
+    vec_foreach(struct turn, turn, &turns) {
+        build_turn(t, tir_builder_before(t->f, turn->first), TIR_OP_BAR_SYNC, 0);
+        build_turn(t, tir_builder_before(t->f, turn->last->next), TIR_OP_BAR_ARRIVE, 1);
+    }
+    tir_receipt_add(cx, TIR_TOPIC_LOOP, loop->span,
+                    "loop: %u warpgroups start products in turns, %u a round", t->groups,
+                    turns.len);
 }
 
 enum tir_change tir_pass_turn(struct tir_func *f, struct tir_pass_cx *cx)
 {
     VEC(struct tir_inst *) loops = {0};
     struct turns t = {.f = f};
-    enum tir_change change = TIR_UNCHANGED;
     tir_foreach_inst(inst, f)
-        if (is_marked(inst))
+        if (inst->op == TIR_OP_FOR && tir_attr_find(inst, TIR_ATTR_turns))
             vec_push(cx->scratch, &loops, inst);
-    vec_foreach(struct tir_inst *, it, &loops) {
-        struct tir_inst *loop = *it;
-        const bool wanted = tir_attr_int(loop, TIR_ATTR_turns, 0);
-        const struct tir_crew crew = tir_crew_of(f, loop);
-        turn_list turns = {0};
-        bool open = false;
-        add_products(cx->scratch, loop->regions[0], &turns, &open);
-        tir_drop_attr(f, loop, TIR_ATTR_turns);
-        change = TIR_CHANGED;
-        if (!wanted || !turns.len || crew.scope || crew.warps < 2 * TIR_WARPGROUP)
-            continue;
-        if (!t.barrier || crew.role != t.crew.role) {
-            t.crew = crew;
-            t.groups = crew.warps / TIR_WARPGROUP;
-            t.barrier = free_barriers(f, t.groups);
-            if (t.barrier)
-                build_first_turn(&t);
-        }
-        if (!t.barrier) {
-            tir_receipt_add(cx, TIR_TOPIC_LOOP, loop->span,
-                            "loop: no turns, because too few named barriers are free");
-            continue;
-        }
-        vec_foreach(struct turn, turn, &turns) {
-            build_turn(&t, tir_builder_before(f, turn->first), TIR_OP_BAR_SYNC, 0);
-            build_turn(&t, tir_builder_before(f, turn->last->next), TIR_OP_BAR_ARRIVE, 1);
-        }
-        tir_receipt_add(cx, TIR_TOPIC_LOOP, loop->span,
-                        "loop: %u warpgroups start products in turns, %u a round", t.groups,
-                        turns.len);
+    vec_foreach(struct tir_inst *, loop, &loops) {
+        if (tir_attr_int(*loop, TIR_ATTR_turns, 0))
+            visit(&t, cx, *loop);
+        tir_drop_attr(f, *loop, TIR_ATTR_turns);
     }
-    return change;
+    return loops.len ? TIR_CHANGED : TIR_UNCHANGED;
 }
