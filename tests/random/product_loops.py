@@ -115,6 +115,40 @@ KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V},{of} L: i32[M], P: i32[N], E: i32[
 }}
 """
 
+# Products of weights of few bits, which threads convert: parts of a loaded tile, or the halves of its bytes.
+WEIGHTS = """kernel k(Q: {T}[M, {inner}], K: {S}[{W}, N], V: {T}[N, 16], L: i32[M], P: i32[N], E: i32[1], O: out f32[M, {W}], S: out f32[M, 1])
+{{
+    for m in tiles(M by {R}) {{
+        var o: f32[{W}, {R}] = 0;
+        for n in range(0, {end}, {N}{stages}) {{
+            let w = K[0:{W}, n:+{N}];
+            {body}
+        }}
+        O[m:+{R}, 0:{W}] = o.T;
+        S[m:+{R}, 0:1] = sum(o.T, axis = 1);
+    }}
+}}
+"""
+PARTS = ["let q = Q[m:+{R}, n:+{N}];",
+         "for i in range(0, {N}, {C}, unroll) {{ o += dot({factor}, q[:, i:+{C}].T); }}"]
+FACTORS = ["{T}(w[:, i:+{C}])", "{T}(f32(w[:, i:+{C}]) * 0.5)", "{T}(w[:, i:+{C}] + 1)"]
+NIBBLES = ["o += dot({T}(i8(w & 15) - 8), Q[m:+{R}, 2 * n:+{N}].T);",
+           "o += dot({T}(i8(w >> 4) - 8), Q[m:+{R}, 2 * n + {N}:+{N}].T);"]
+
+
+def of_weights(rng):
+    """A kernel of that kind and the sizes M and N that it runs at."""
+    words = {"R": rng.choice([16, 32, 64, 128, 128, 192]), "W": rng.choice([64, 128, 128, 192]), "N": rng.choice([32, 64, 64, 128]),
+             "T": rng.choice(["bf16", "f16"]), "end": rng.choice(["N", "N", "min(N, i64(E[0]))"]),
+             "stages": rng.choice(["", ", stages = 2", ", stages = 4", ", stages = 4, turns = 1", ", stages = 3, turns = 0"])}
+    words["C"] = words["N"] // rng.choice([1, 2, 2, 4]) if words["N"] > 32 else 16
+    has_nibbles = rng.random() < 0.5
+    words["S"], words["inner"] = ("u8", "2 * N") if has_nibbles else (rng.choice(["i8", "u8"]), "N")
+    words["factor"] = rng.choice(FACTORS).format(**words)
+    words["body"] = "\n            ".join(line.format(**words) for line in (NIBBLES if has_nibbles else PARTS))
+    rows = rng.choice([words["R"], words["R"] + 16, 2 * words["R"], max(words["R"] - 8, 1)])
+    return WEIGHTS.format(**words), rows, max(rng.choice([0, 1, 2, 3, 5]) * words["N"] - rng.choice([0, 0, 8, 24]), 0)
+
 
 def extents(rng):
     """Rows and columns of the scores, what they are sums of, and columns of the result."""
@@ -143,6 +177,9 @@ def rows_of(rng, moves, many, name, columns):
 
 def program(seed):
     """A kernel and the sizes M and N that it runs at."""
+    others = random.Random(f"weights {seed}")
+    if others.random() < 0.2:
+        return of_weights(others)
     rng, moves = random.Random(seed), random.Random(f"moves {seed}")
     words = {**extents(rng), "stages": rng.choice(["", ", stages = 2", ", stages = 3"])}
     if random.Random(f"turns {seed}").random() < 0.3:
