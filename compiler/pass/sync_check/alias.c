@@ -165,3 +165,37 @@ bool tir_sync_bytes_meet(struct sync_run *r, const struct sync_root *of_a,
     tir_arena_release(r->arena, mark);
     return meet;
 }
+
+// Does one of the sorted bytes lie in these?
+static bool any_in(const struct bytes *x, int64_t begin, int64_t end)
+{
+    uint32_t low = 0, high = x->count; // the first that does not end before them
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (x->at[middle].begin + x->size <= begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < x->count && x->at[low].begin < end;
+}
+
+void tir_sync_elements_met(struct sync_run *r, const struct sync_root *root,
+                           const struct sync_root *of, const struct sync_record *record,
+                           int64_t begin, int64_t end, struct sync_record *out)
+{
+    const struct tir_type *t = root->alloc->type;
+    const int64_t count = tir_type_count(t), size = tir_elems[t->elem].bits / 8;
+    int64_t *points = arena_array(r->arena, int64_t, (size_t)count);
+    struct touched span = {begin, -1};
+    struct bytes bytes = {.at = &span, .count = 1, .size = end - begin};
+    if (tir_sync_share_alloc(root, of))
+        bytes = bytes_of(r, of, record);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = place_of(root, i);
+        if (any_in(&bytes, at, at + size))
+            points[out->point_count++] = i * SYNC_POINT;
+    }
+    out->points = points;
+    r->p->work += (uint64_t)count / 4;
+}

@@ -487,13 +487,23 @@ static void access_far(struct sync_run *r, const struct sync_who *who, uint32_t 
     tir_sync_note_far(r, cta, now);
 }
 
-// Something is stored to bytes of the buffer under another type.
-static void forget_all(struct sync_run *r, uint32_t root, uint32_t cta)
+// Something is stored to bytes of another buffer: what was known of the elements there is over. Of
+// the others it is not, which threads may still load: nothing need be between that and this.
+static void forget_met(struct sync_run *r, uint32_t other, const struct sync_buffer *b,
+                       const struct sync_record *now)
 {
-    const struct tir_type *t = r->p->roots.at[root].alloc->type;
-    struct sync_buffer all = {.root = root, .cta = cta};
+    const struct sync_root *root = &r->p->roots.at[other], *of = &r->p->roots.at[b->root];
+    const struct tir_type *t = root->alloc->type;
+    const struct tir_arena_mark mark = tir_arena_mark(r->arena);
+    struct sync_buffer all = {.root = other, .cta = b->cta};
+    struct sync_record met = {0};
+    int64_t begin, end;
     memcpy(all.box.size, t->shape, t->rank * sizeof *t->shape);
-    tir_sync_forget(r, &all, &(struct sync_record){0});
+    span_of(of, &now->box, &begin, &end);
+    if (begin > root->begin || end < root->end || tir_sync_share_alloc(of, root))
+        tir_sync_elements_met(r, root, of, now, begin, end, &met);
+    tir_sync_forget(r, &all, &met);
+    tir_arena_release(r->arena, mark);
 }
 
 void tir_sync_note_place(struct sync_run *r, const struct sync_buffer *b,
@@ -553,7 +563,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
         if (o == b->root || other->begin >= root->end || root->begin >= other->end)
             continue;
         if (now.access != SYNC_READ && other->has_cells)
-            forget_all(r, o, b->cta);
+            forget_met(r, o, b, &now);
         compare_alias(r, who, o, b, &now);
     }
     if (s->records.len == SYNC_RECORDS)

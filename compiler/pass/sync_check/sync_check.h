@@ -226,6 +226,11 @@ bool tir_sync_share_alloc(const struct sync_root *a, const struct sync_root *b);
 bool tir_sync_bytes_meet(struct sync_run *r, const struct sync_root *of_a,
                          const struct sync_record *a, const struct sync_root *of_b,
                          const struct sync_record *b, enum sync_pairs pairs);
+// The elements of one buffer in bytes that an access to another one touches, as points of `out` in
+// the run's arena; of another alloc than the buffer's, in all bytes from begin to end.
+void tir_sync_elements_met(struct sync_run *r, const struct sync_root *root,
+                           const struct sync_root *of, const struct sync_record *record,
+                           int64_t begin, int64_t end, struct sync_record *out);
 // Records that `who` touches b, and compares with earlier records. `access` states the instruction
 // and the kind; its box is filled in here.
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
