@@ -34,36 +34,59 @@ static const char *fill_text(const struct tensor *t)
     return is_signed(t->form.elem) ? "randint:-8:7" : "randint:0:15";
 }
 
-#define MOST_BYTES (1 << 26) // of a tensor
+// Of all tensors of a launch: each launch on each target makes them anew, and compares them. A
+// tensor may take so many bytes.
+#define MOST_ELEMENTS_MADE (1 << 23)
+#define MOST_BYTES         (1 << 26)
+
+static int64_t elements_of(const struct tensor *t, const int64_t *sizes)
+{
+    int64_t count = 1;
+    for (uint32_t i = 0; i < t->form.rank; i++)
+        count *= t->axes[i].fixed ? t->axes[i].fixed : sizes[t->axes[i].dim];
+    return count;
+}
 
 static int64_t bytes_of(const struct tensor *t, const int64_t *sizes)
 {
-    int64_t bytes = TIR_MAX(tir_elems[t->form.elem].bits / 8, 1);
-    for (uint32_t i = 0; i < t->form.rank; i++)
-        bytes *= t->axes[i].fixed ? t->axes[i].fixed : sizes[t->axes[i].dim];
-    return bytes;
+    return elements_of(t, sizes) * TIR_MAX(tir_elems[t->form.elem].bits / 8, 1);
 }
 
-// Dimensions grow after tensors are made of them: of one that came out too large, the longest of
-// them is halved, as long as there are tiles in it.
+// Halves the longest dimension of a tensor, as long as there are tiles in it. False: it cannot.
+static bool halve(const struct program *p, const struct tensor *t, int64_t *sizes)
+{
+    uint32_t longest = UINT32_MAX;
+    for (uint32_t i = 0; i < t->form.rank; i++)
+        if (!t->axes[i].fixed && (longest == UINT32_MAX || sizes[t->axes[i].dim] > sizes[longest]))
+            longest = t->axes[i].dim;
+    if (longest == UINT32_MAX)
+        return false;
+    const struct dim *d = &p->dims.at[longest];
+    const int64_t step = d->is_even ? granule(d) : 1;
+    const int64_t half = tir_ceil_div(sizes[longest] / 2, step) * step;
+    if (half >= sizes[longest])
+        return false;
+    sizes[longest] = half;
+    return true;
+}
+
+// Dimensions grow after tensors are made of them: what came out too large is made smaller.
 static void keep_small(const struct program *p, int64_t *sizes)
 {
     vec_foreach(const struct tensor, t, &p->tensors)
-        while (bytes_of(t, sizes) > MOST_BYTES) {
-            uint32_t longest = UINT32_MAX;
-            for (uint32_t i = 0; i < t->form.rank; i++)
-                if (!t->axes[i].fixed &&
-                    (longest == UINT32_MAX || sizes[t->axes[i].dim] > sizes[longest]))
-                    longest = t->axes[i].dim;
-            if (longest == UINT32_MAX)
-                break;
-            const struct dim *d = &p->dims.at[longest];
-            const int64_t step = d->is_even ? granule(d) : 1;
-            const int64_t half = tir_ceil_div(sizes[longest] / 2, step) * step;
-            if (half >= sizes[longest])
-                break;
-            sizes[longest] = half;
+        while (bytes_of(t, sizes) > MOST_BYTES && halve(p, t, sizes))
+            continue;
+    for (;;) {
+        const struct tensor *largest = NULL;
+        int64_t all = 0;
+        vec_foreach(const struct tensor, t, &p->tensors) {
+            all += elements_of(t, sizes);
+            if (!largest || elements_of(t, sizes) > elements_of(largest, sizes))
+                largest = t;
         }
+        if (all <= MOST_ELEMENTS_MADE || !halve(p, largest, sizes))
+            return;
+    }
 }
 
 void make_launch(struct program *p, uint32_t launch, const uint32_t *kinds)
