@@ -136,6 +136,35 @@ static void test_contents(void **state)
     tir_tensor_free(&t);
 }
 
+// Integers from few are looked up where there are many elements: a tensor begins as a small one.
+static void test_few_integers(void **state)
+{
+    (void)state;
+    enum { SMALL = 200, LARGE = 70000 };
+    static const char *const specs[] = {
+        "randint:-3:3",
+        "randint:5:5",
+        "randint:0:255",
+        "randint:-128:128",
+        "randint:9223372036854775800:9223372036854775807",
+    };
+    static const enum tir_elem elems[] = {TIR_BOOL, TIR_I8,  TIR_U16,  TIR_I64, TIR_E4M3,
+                                          TIR_E5M2, TIR_F16, TIR_BF16, TIR_F32, TIR_F64};
+    for (size_t i = 0; i < TIR_COUNT_OF(specs) * TIR_COUNT_OF(elems); i++) {
+        const enum tir_elem elem = elems[i % TIR_COUNT_OF(elems)];
+        const struct tir_tensor_spec spec = parse(specs[i / TIR_COUNT_OF(elems)]);
+        struct tir_tensor small, large;
+        tir_error error;
+        assert_true(tir_tensor_make(&small, elem, 1, (int64_t[]){SMALL}, NULL, 0, 0, &error));
+        assert_true(tir_tensor_make(&large, elem, 1, (int64_t[]){LARGE}, NULL, 0, 0, &error));
+        tir_tensor_fill(&small, &spec, i);
+        tir_tensor_fill(&large, &spec, i);
+        assert_memory_equal(small.bytes, large.bytes, SMALL * tir_elem_size(elem));
+        tir_tensor_free(&small);
+        tir_tensor_free(&large);
+    }
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -160,9 +189,10 @@ static void test_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_specs),    cmocka_unit_test(test_bad_specs),
-        cmocka_unit_test(test_strides),  cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_contents), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_specs),        cmocka_unit_test(test_bad_specs),
+        cmocka_unit_test(test_strides),      cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_contents),     cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_few_integers),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

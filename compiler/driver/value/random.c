@@ -12,15 +12,20 @@
 void tir_random_block(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
     uint32_t k0 = key[0], k1 = key[1];
-    memcpy(out, counter, 4 * sizeof(*out));
-    for (int round = 0; round < 10; round++) {
-        uint64_t a = (uint64_t)0xD2511F53u * out[0], b = (uint64_t)0xCD9E8D57u * out[2];
-        uint32_t next[4] = {(uint32_t)(b >> 32) ^ out[1] ^ k0, (uint32_t)b,
-                            (uint32_t)(a >> 32) ^ out[3] ^ k1, (uint32_t)a};
-        memcpy(out, next, sizeof(next));
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+    for (int round = 0; round < 10; round++) { // in registers: a copy of the four would wait
+        const uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)a;
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
 }
 
 uint64_t tir_random_key(uint64_t seed, tir_str name)

@@ -314,7 +314,17 @@ struct filling {
     struct tir_tensor *tensor;
     struct tir_tensor_spec spec;
     uint64_t key;
+    const uint64_t *few; // the elements of the integers from spec.lo, if they are few; or NULL
 };
+
+static void random_int(const struct filling *f, uint64_t i, uint8_t *at)
+{
+    const int64_t number = tir_random_int(f->key, i, f->spec.lo, f->spec.hi);
+    if (f->few)
+        memcpy(at, &f->few[number - f->spec.lo], tir_elem_size(f->tensor->elem));
+    else
+        set_int(f->tensor->elem, at, number);
+}
 
 // Number `i`; `pair` are the normal ones of i and its neighbour.
 static void fill_one(const struct filling *f, int64_t i, uint8_t *at, double pair[2])
@@ -332,7 +342,7 @@ static void fill_one(const struct filling *f, int64_t i, uint8_t *at, double pai
         set_float(elem, at, spec->a + (spec->b - spec->a) * tir_random_uniform(key, (uint64_t)i));
         break;
     case TIR_FILL_RANDINT:
-        set_int(elem, at, tir_random_int(key, (uint64_t)i, spec->lo, spec->hi));
+        random_int(f, (uint64_t)i, at);
         break;
     case TIR_FILL_ARANGE:
         set_int(elem, at, i);
@@ -360,7 +370,16 @@ static void fill_part(void *user, uint32_t part)
 
 void tir_tensor_fill(struct tir_tensor *t, const struct tir_tensor_spec *given, uint64_t key)
 {
+    enum { FEW = 256 };
     struct filling f = {t, given->fill == TIR_FILL_DEFAULT ? default_spec(t->elem) : *given, key};
-    if (f.spec.fill != TIR_FILL_FILE)
+    const struct tir_tensor_spec *spec = &f.spec;
+    const uint64_t last = (uint64_t)spec->hi - (uint64_t)spec->lo;
+    uint64_t few[FEW] = {0}; // to round each number of a large tensor takes long
+    if (spec->fill == TIR_FILL_RANDINT && t->count > FEW && last < FEW) {
+        for (uint64_t i = 0; i <= last; i++)
+            set_int(t->elem, (uint8_t *)&few[i], spec->lo + (int64_t)i);
+        f.few = few;
+    }
+    if (spec->fill != TIR_FILL_FILE)
         tir_side_by_side(tir_processors(), (uint32_t)((t->count + PART - 1) / PART), fill_part, &f);
 }
