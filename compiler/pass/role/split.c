@@ -517,11 +517,21 @@ static void collect(struct tir_pass_cx *cx, struct tir_block *block, tir_inst_li
     }
 }
 
+// Beside sums in tensor memory loops are not split: how many registers the parts take there was not
+// measured.
+static bool has_tensor_memory(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TMEM_ALLOC)
+            return true;
+    return false;
+}
+
 enum tir_change tir_pass_split(struct tir_func *f, struct tir_pass_cx *cx)
 {
     tir_inst_list loops = {0};
     bool changed = false;
-    if (f->grid_count || tir_speaks_of_threads(f, cx->scratch))
+    if (f->grid_count || has_tensor_memory(f) || tir_speaks_of_threads(f, cx->scratch))
         return TIR_UNCHANGED;
     collect(cx, f->body, &loops);
     const struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);

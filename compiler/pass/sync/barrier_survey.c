@@ -52,7 +52,7 @@ static bool follows_init(const struct tir_inst *sync)
     if (!branch || branch->op != TIR_OP_IF)
         return false;
     for (const struct tir_inst *inst = branch->regions[0]->first; inst; inst = inst->next)
-        if (inst->op == TIR_OP_MBARRIER_INIT)
+        if (inst->op == TIR_OP_MBARRIER_INIT || inst->op == TIR_OP_TMEM_ALLOC)
             return true;
     return false;
 }

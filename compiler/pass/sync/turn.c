@@ -36,10 +36,10 @@
 // barrier at which it waits and the one before it arrives; the last one arrives for the first turn
 // when the role begins. So what is left at the end of a loop is the first turn of the next one, and
 // any number of rounds is right that all warpgroups run alike, 0 included. Products in front of and
-// behind a loop, and in blocks other than its own and those of gets in it, have no turns.
+// behind a loop, and in blocks inside of it, have no turns.
 //
-// No memory is ordered by turns alone, so the pass may leave them out: where too few named barriers
-// are free, or one warpgroup is alone.
+// No memory is ordered by turns alone: the pass comes behind barrier, and may leave turns out where
+// too few named barriers are free, or one warpgroup is alone.
 
 #include "ir/effect.h"
 #include "ir/walk.h"
@@ -54,27 +54,26 @@ struct turn {
 
 typedef VEC(struct turn) turn_list;
 
-// Adds the products of a block to the turns. open: nothing was awaited since the last of them.
-static void add_products(struct tir_arena *scratch, struct tir_block *block, turn_list *turns,
-                         bool *open)
+static turn_list turns_of(struct tir_arena *scratch, const struct tir_inst *loop)
 {
-    for (struct tir_inst *inst = block->first; inst; inst = inst->next) {
-        if (inst->op == TIR_OP_GET)
-            add_products(scratch, inst->regions[0], turns, open);
-        else if (inst->op == TIR_OP_AWAIT || tir_is_group(inst, TIR_OP_WAIT_GROUP, TIR_DONE_WGMMA))
-            *open = false;
+    turn_list turns = {0};
+    bool open = false; // nothing was awaited since the last product
+    for (struct tir_inst *inst = loop->regions[0]->first; inst; inst = inst->next) {
+        if (inst->op == TIR_OP_AWAIT || tir_is_group(inst, TIR_OP_WAIT_GROUP, TIR_DONE_WGMMA))
+            open = false;
         if (inst->op != TIR_OP_GEMM_ASYNC || tir_done_of(inst) != TIR_DONE_WGMMA)
             continue;
         struct tir_inst *fence = inst->prev, *commit = inst->next;
         if (!fence || fence->op != TIR_OP_FENCE || !commit ||
             !tir_is_group(commit, TIR_OP_COMMIT_GROUP, TIR_DONE_WGMMA))
             continue; // by hand
-        if (*open)
-            vec_last(turns).last = commit;
+        if (open)
+            vec_last(&turns).last = commit;
         else
-            vec_push(scratch, turns, ((struct turn){fence, commit}));
-        *open = true;
+            vec_push(scratch, &turns, ((struct turn){fence, commit}));
+        open = true;
     }
+    return turns;
 }
 
 // As many neighbouring named barriers that nothing else uses as there are warpgroups; 0: there are
@@ -156,9 +155,7 @@ static const char *obstacle(const struct tir_crew *crew, const turn_list *turns)
 static void visit(struct turns *t, struct tir_pass_cx *cx, struct tir_inst *loop)
 {
     const struct tir_crew crew = tir_crew_of(t->f, loop);
-    turn_list turns = {0};
-    bool open = false;
-    add_products(cx->scratch, loop->regions[0], &turns, &open);
+    const turn_list turns = turns_of(cx->scratch, loop);
     const char *why = obstacle(&crew, &turns);
     if (!why && (!t->barrier || crew.role != t->crew.role)) {
         t->crew = crew;
