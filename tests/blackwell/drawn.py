@@ -141,11 +141,11 @@ def forward(kind):
         drawn_as = kind if kind in product_loops.TYPES else "f16"
         while True:
             text, rows, _ = product_loops.program(r.randrange(1 << 40))
-            if f"Q: {drawn_as}[" in text and "SQ:" not in text and "let w = " not in text:
+            if f"Q: {drawn_as}[" in text and "SQ:" not in text:
                 break
         text = re.sub(rf"\b{drawn_as}\b", kind, text)
         tile = int(re.search(r"tiles\(M by (\d+)\)", text)[1])
-        step = int(re.search(r"range\(0, .*?, (\d+)(?:, \w+ = \d)*\) \{", text)[1])
+        step = int(re.search(r"range\(0, .*?, (\d+)(?:, stages = \d)?\) \{", text)[1])
         stages = int((re.search(r"stages = (\d)", text) or [0, 1])[1])
         columns = odd(r, trips(r, stages), step, tiles.KINDS[kind][1])
         text = text.replace(f"tiles(M by {tile})", f"tiles(M by {tile}{r.choice(WALKS)})")

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random loops of two and three products, as attention has them, which `split` and `schedule` take apart.
 
-Usage: product_loops.py TIRC [--seed N] [--count N] [--require-sync | --notes]
+Usage: product_loops.py TIRC [--seed N] [--count N] [--kind KIND] [--require-sync | --notes]
 
 Tiles have 64 to 128 rows and up to 208 columns, the loops zero to three rounds; scores are masked, a
 maximum, a factor and sums are carried on, and the second product takes what the first one gave. The scores
-of some are products with scales.
+of some are products with scales. With --kind=turns the same loops ask for turns. With --kind=weights they multiply by weights of
+few bits, which threads convert: factors are parts of a loaded tile, or the halves of its bytes.
 Elements are small integers and factors powers of two, so every result is exact. Each program runs on the emulator
 under full checks for targets with mma.sync fed by cp.async and by tensor copies, with wgmma and with tcgen05, and must give what the interpreter
 gives. What sync_check leaves unchecked is counted; with --require-sync it fails. Seed 0 is that of the day. A failing
@@ -136,8 +137,9 @@ NIBBLES = ["o += dot({T}(i8(w & 15) - 8), Q[m:+{R}, 2 * n:+{N}].T);",
            "o += dot({T}(i8(w >> 4) - 8), Q[m:+{R}, 2 * n + {N}:+{N}].T);"]
 
 
-def of_weights(rng):
+def of_weights(seed):
     """A kernel of that kind and the sizes M and N that it runs at."""
+    rng = random.Random(seed)
     words = {"R": rng.choice([16, 32, 64, 128, 128, 192]), "W": rng.choice([64, 128, 128, 192]), "N": rng.choice([32, 64, 64, 128]),
              "T": rng.choice(["bf16", "f16"]), "end": rng.choice(["N", "N", "min(N, i64(E[0]))"]),
              "stages": rng.choice(["", ", stages = 2", ", stages = 4", ", stages = 4, turns = 1", ", stages = 3, turns = 0"])}
@@ -177,13 +179,8 @@ def rows_of(rng, moves, many, name, columns):
 
 def program(seed):
     """A kernel and the sizes M and N that it runs at."""
-    others = random.Random(f"weights {seed}")
-    if others.random() < 0.2:
-        return of_weights(others)
     rng, moves = random.Random(seed), random.Random(f"moves {seed}")
     words = {**extents(rng), "stages": rng.choice(["", ", stages = 2", ", stages = 3"])}
-    if random.Random(f"turns {seed}").random() < 0.3:
-        words["stages"] += ", turns = 1"
     words["TK"], words["TV"] = (words["T"] if s == "None" else s for s in words["stored"])
     if rng.random() < 0.7:
         words["K"] = "K: {TK}[N, {D}]"
@@ -234,11 +231,17 @@ def attempt(tirc, path, rows, columns, target, schedule):
     return said if done.returncode and not too_large else None, "W0004" in done.stderr, too_large
 
 
-def check_notes(tirc, seeds, folder):
+def in_turns(seed):
+    """The kernel of `program` whose warpgroups start products in turns, and its sizes."""
+    text, rows, columns = program(seed)
+    return re.sub(r"(for n in range\(.*)\) \{", r"\1, turns = 1) {", text), rows, columns
+
+
+def check_notes(tirc, draw, seeds, folder):
     """Prints what ptxas says of each program with products on warpgroups. How many have a note."""
     noted, stacks = 0, {}
     for seed in seeds:
-        text = program(seed)[0]
+        text = draw(seed)[0]
         path = pathlib.Path(folder, f"{seed}.tir")
         path.write_text(text)
         notes, of_entries = assembled.wrong(tirc, path)
@@ -254,11 +257,16 @@ def check_notes(tirc, seeds, folder):
     return noted
 
 
+KINDS = {"scores": program, "turns": in_turns, "weights": of_weights}
+
+
 def main():
     parser = seeds.parser(__doc__, "tirc", count=8)
     parser.add_argument("--require-sync", action="store_true", help="what sync_check leaves unchecked fails")
     parser.add_argument("--notes", action="store_true", help="nothing but what ptxas says is checked")
+    parser.add_argument("--kind", choices=KINDS, default="scores", help="of loops")
     options = parser.parse_args()
+    draw = KINDS[options.kind]
     if options.notes and not assembled.has_ptxas():
         print("no ptxas")
         return 77
@@ -266,9 +274,9 @@ def main():
     failed, unchecked, too_large = 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         if options.notes:
-            return check_notes(options.tirc, range(first, first + options.count), folder) > 0
+            return check_notes(options.tirc, draw, range(first, first + options.count), folder) > 0
         for seed in range(first, first + options.count):
-            text, rows, columns = program(seed)
+            text, rows, columns = draw(seed)
             path = pathlib.Path(folder, f"{seed}.tir")
             path.write_text(text)
             for target in TARGETS:
