@@ -44,8 +44,6 @@ static bool run_all(struct tir_func *f, struct tir_pass_cx *cx,
         f->after = f->after && !only->general ? only->name : f->after;
         return true;
     }
-    if (f->form == TIR_FORM_SYNCED) // as it was written
-        tir_receipt_describe(cx, f);
     uint32_t first = 0;
     while (f->after && first < tir_pipeline_count && strcmp(f->after, tir_passes[first].name))
         first++;
@@ -56,19 +54,26 @@ static bool run_all(struct tir_func *f, struct tir_pass_cx *cx,
     }
     first += f->after != NULL;
     f->after = NULL;
+    bool is_described = false;
     for (uint32_t i = first; i < tir_pipeline_count; i++) {
         const struct tir_pass_info *pass = &tir_passes[i];
         if (f->form > pass->in)
             continue; // it entered the pipeline after this pass
+        // The last pass of that form changes nothing: it looks at what is described.
+        if (f->form == TIR_FORM_SYNCED && tir_passes[i + 1].out > TIR_FORM_SYNCED &&
+            !is_described) {
+            tir_receipt_describe(cx, f);
+            is_described = true;
+        }
         if (tir_run_pass(f, cx, pass) == TIR_FAILED)
             return false;
-        if (pass->in < TIR_FORM_SYNCED && pass->out == TIR_FORM_SYNCED)
-            tir_receipt_describe(cx, f);
         if (tir_str_is(options->stop_after, pass->name)) {
             f->after = pass->name;
             break;
         }
     }
+    if (f->form == TIR_FORM_SYNCED && !is_described) // stopped before that
+        tir_receipt_describe(cx, f);
     return true;
 }
 
