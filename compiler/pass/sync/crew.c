@@ -3,43 +3,52 @@
 
 #include "pass/sync/crew.h"
 
-static void build_barrier(struct tir_builder *b, uint32_t id, uint32_t warps)
+void tir_build_barrier(struct tir_builder *b, enum tir_op op, uint32_t id, uint32_t warps)
 {
-    struct tir_inst *sync = tir_build(b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+    struct tir_inst *inst = tir_build(b, op, NULL, 0, NULL, 0, 0);
     if (!id)
         return;
-    tir_set_int(b->f, sync, TIR_ATTR_id, id);
-    tir_set_int(b->f, sync, TIR_ATTR_threads, warps * 32);
+    tir_set_int(b->f, inst, TIR_ATTR_id, id);
+    tir_set_int(b->f, inst, TIR_ATTR_threads, warps * 32);
 }
 
-// Each group of warps has a barrier of its own.
-static void build_group_barrier(struct tir_builder b, const struct tir_crew *crew)
+void tir_build_by_group(struct tir_builder b, const struct tir_crew *groups,
+                        void (*build)(void *user, struct tir_builder *b, uint32_t group),
+                        void *user)
 {
     const struct tir_type *i32 = tir_type_scalar(b.f->module->types, TIR_I32);
-    const uint32_t id = tir_crew_barrier(b.f, crew);
-    struct tir_value *warp = crew->groups > 1 ? tir_build1(&b, TIR_OP_WARPID, i32, NULL, 0) : NULL;
-    for (uint32_t g = 0; g < crew->groups; g++) {
+    struct tir_value *warp =
+        groups->groups > 1 ? tir_build1(&b, TIR_OP_WARPID, i32, NULL, 0) : NULL;
+    for (uint32_t g = 0; g < groups->groups; g++) {
         struct tir_builder own = b;
-        if (g + 1 < crew->groups) {
-            const uint32_t end = crew->first + (g + 1) * crew->warps;
+        if (g + 1 < groups->groups) {
+            const uint32_t end = groups->first + (g + 1) * groups->warps;
             struct tir_value *below =
                 tir_binary(&b, TIR_OP_LT, warp, tir_const_i32(b.f, (int32_t)end));
             own = tir_build_if(&b, below);
             b = tir_builder_before(b.f, own.block->owner->regions[1]->first);
             b.span = own.span;
         }
-        build_barrier(&own, id - g, crew->warps);
+        build(user, &own, g);
     }
+}
+
+// Each group of warps has a barrier of its own.
+static void build_own(void *user, struct tir_builder *b, uint32_t group)
+{
+    const struct tir_crew *crew = user;
+    tir_build_barrier(b, TIR_OP_BAR_SYNC, tir_crew_barrier(b->f, crew) - group, crew->warps);
 }
 
 void tir_build_crew_barrier(struct tir_builder *b, const struct tir_crew *crew)
 {
+    struct tir_crew own = *crew;
     if (!crew->scope)
-        build_barrier(b, tir_crew_barrier(b->f, crew), crew->warps);
+        tir_build_barrier(b, TIR_OP_BAR_SYNC, tir_crew_barrier(b->f, crew), crew->warps);
     else if (crew->warps == 1)
         tir_build(b, TIR_OP_WARP_SYNC, NULL, 0, NULL, 0, 0);
     else
-        build_group_barrier(*b, crew);
+        tir_build_by_group(*b, crew, build_own, &own);
 }
 
 bool tir_is_crew_barrier(const struct tir_inst *inst, const struct tir_crew *crew)

@@ -100,46 +100,40 @@ static uint32_t free_barriers(const struct tir_func *f, uint32_t count)
 
 struct turns { // of the warpgroups of one role or CTA
     struct tir_func *f;
-    struct tir_crew crew;
-    uint32_t groups, barrier; // the first warpgroup's, which those of the others follow
+    const struct tir_inst *role;
+    struct tir_crew warpgroups;
+    uint32_t barrier; // the first warpgroup's, which those of the others follow
 };
 
+// A warpgroup and the one before it meet at a barrier.
 static void build_barrier(const struct turns *t, struct tir_builder *b, enum tir_op op,
                           uint32_t group)
 {
-    struct tir_inst *inst = tir_build(b, op, NULL, 0, NULL, 0, 0);
-    tir_set_int(t->f, inst, TIR_ATTR_id, t->barrier + group % t->groups);
-    tir_set_int(t->f, inst, TIR_ATTR_threads, 2 * TIR_WARPGROUP * 32);
+    tir_build_barrier(b, op, t->barrier + group % t->warpgroups.groups, 2 * TIR_WARPGROUP);
 }
 
-static struct tir_value *build_warp_from(const struct turns *t, struct tir_builder *b,
-                                         enum tir_op compare, uint32_t group)
+static void build_begin(void *user, struct tir_builder *b, uint32_t group)
 {
-    const struct tir_type *i32 = tir_type_scalar(t->f->module->types, TIR_I32);
-    struct tir_value *warp = tir_build1(b, TIR_OP_WARPID, i32, NULL, 0);
-    const uint32_t first = t->crew.first + group * TIR_WARPGROUP;
-    return tir_binary(b, compare, warp, tir_const_i32(t->f, (int32_t)first));
+    build_barrier(user, b, TIR_OP_BAR_SYNC, group);
 }
 
-// Each warpgroup at its own barrier, or, `ahead`, at that of the next one.
-static void build_turn(const struct turns *t, struct tir_builder b, enum tir_op op, uint32_t ahead)
+static void build_end(void *user, struct tir_builder *b, uint32_t group)
 {
-    for (uint32_t g = 0; g + 1 < t->groups; g++) {
-        struct tir_builder own = tir_build_if(&b, build_warp_from(t, &b, TIR_OP_LT, g + 1));
-        build_barrier(t, &own, op, g + ahead);
-        b = tir_builder_before(t->f, own.block->owner->regions[1]->first);
-        b.span = own.span;
-    }
-    build_barrier(t, &b, op, t->groups - 1 + ahead);
+    build_barrier(user, b, TIR_OP_BAR_ARRIVE, group + 1);
 }
 
 // In front of everything that the role does.
-static void build_first_turn(const struct turns *t)
+static void build_first_turn(struct turns *t)
 {
-    struct tir_block *block = t->crew.role ? t->crew.role->regions[0] : t->f->body;
+    const struct tir_crew *all = &t->warpgroups;
+    const struct tir_type *i32 = tir_type_scalar(t->f->module->types, TIR_I32);
+    struct tir_block *block = t->role ? t->role->regions[0] : t->f->body;
     struct tir_builder b = tir_builder_before(t->f, block->first);
-    struct tir_builder last = tir_build_if(&b, build_warp_from(t, &b, TIR_OP_GE, t->groups - 1));
-    build_barrier(t, &last, TIR_OP_BAR_ARRIVE, 0);
+    struct tir_value *warp = tir_build1(&b, TIR_OP_WARPID, i32, NULL, 0);
+    const uint32_t last = all->first + (all->groups - 1) * all->warps;
+    struct tir_builder in =
+        tir_build_if(&b, tir_binary(&b, TIR_OP_GE, warp, tir_const_i32(t->f, (int32_t)last)));
+    build_end(t, &in, all->groups - 1);
 }
 
 // Why warpgroups take no turns in a loop that asks for them; NULL: nothing is against it.
@@ -157,10 +151,12 @@ static void visit(struct turns *t, struct tir_pass_cx *cx, struct tir_inst *loop
     const struct tir_crew crew = tir_crew_of(t->f, loop);
     const turn_list turns = turns_of(cx->scratch, loop);
     const char *why = obstacle(&crew, &turns);
-    if (!why && (!t->barrier || crew.role != t->crew.role)) {
-        t->crew = crew;
-        t->groups = crew.warps / TIR_WARPGROUP;
-        t->barrier = free_barriers(t->f, t->groups);
+    if (!why && (!t->barrier || crew.role != t->role)) {
+        t->role = crew.role;
+        t->warpgroups = crew;
+        t->warpgroups.groups = crew.warps / TIR_WARPGROUP;
+        t->warpgroups.warps = TIR_WARPGROUP;
+        t->barrier = free_barriers(t->f, t->warpgroups.groups);
         if (t->barrier)
             build_first_turn(t);
         else
@@ -171,11 +167,12 @@ static void visit(struct turns *t, struct tir_pass_cx *cx, struct tir_inst *loop
         return;
     }
     vec_foreach(struct turn, turn, &turns) {
-        build_turn(t, tir_builder_before(t->f, turn->first), TIR_OP_BAR_SYNC, 0);
-        build_turn(t, tir_builder_before(t->f, turn->last->next), TIR_OP_BAR_ARRIVE, 1);
+        tir_build_by_group(tir_builder_before(t->f, turn->first), &t->warpgroups, build_begin, t);
+        tir_build_by_group(tir_builder_before(t->f, turn->last->next), &t->warpgroups, build_end,
+                           t);
     }
     tir_receipt_add(cx, TIR_TOPIC_LOOP, loop->span,
-                    "loop: %u warpgroups start products in turns, %u a round", t->groups,
+                    "loop: %u warpgroups start products in turns, %u a round", t->warpgroups.groups,
                     turns.len);
 }
 
