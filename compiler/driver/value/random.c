@@ -13,7 +13,8 @@ void tir_random_block(const uint32_t counter[4], const uint32_t key[2], uint32_t
 {
     uint32_t k0 = key[0], k1 = key[1];
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    for (int round = 0; round < 10; round++) { // in registers: a copy of the four would wait
+    // Four variables: an array went through memory in each round.
+    for (int round = 0; round < 10; round++) {
         const uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
         c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
         c1 = (uint32_t)b;

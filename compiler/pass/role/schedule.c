@@ -498,8 +498,8 @@ static struct schedule_order search_orders(struct schedule *s, struct tir_pass_c
     return search.best;
 }
 
-// Operands in registers of several products, which are computed from none: all of them first, then
-// all products, which warpgroups start in turns. So one computes while the other multiplies.
+// Do several products take operands in registers that are computed from none, in less time than the
+// other warpgroup multiplies? Then one computes while the other multiplies (pass turn).
 static bool takes_turns(const struct schedule *s)
 {
     int64_t tensor = 0, rest = 0;
@@ -512,6 +512,8 @@ static bool takes_turns(const struct schedule *s)
            rest * 100 <= tensor * TIR_BUDGET_TURN_WORK && !(stated && !stated->number);
 }
 
+// All operands, then all products, which are one turn. False: products need each other's results,
+// or registers do not suffice.
 static bool order_turns(const struct schedule *s, struct schedule_order *order)
 {
     uint32_t count = 0;
