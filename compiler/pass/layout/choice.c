@@ -85,11 +85,13 @@ static struct tir_value *loaded(struct tir_func *f, const struct tir_ranges *ran
                 axis += rank;
             }
             index = spread_from(f, b, place, index, tiles_at);
-        } else if (box->list[d]) {
+        } else {
+            index = tir_build1(b, TIR_OP_CAST, tir_type_scalar(types, TIR_I64), &index, 1);
+        }
+        if (box->list[d] > 0) {
             struct tir_value *at = tir_build1(b, TIR_OP_IOTA, number, NULL, 0);
             tir_set_int(f, at->def, TIR_ATTR_axis, axis++);
             at = tir_build1(b, TIR_OP_CAST, place, &at, 1);
-            index = tir_build1(b, TIR_OP_CAST, tir_type_scalar(types, TIR_I64), &index, 1);
             index = tir_binary(b, TIR_OP_ADD, at, spread(b, place, index));
         }
         struct tir_value *is_in = inside(f, b, &param->dims[d], index, low < 0 || !is_signed);
