@@ -405,6 +405,28 @@ static void check_fences(struct sync_run *r, const struct sync_who *who, uint32_
                       tir_sync_line(r->p, old->by), lacking);
 }
 
+// Does the access write every byte of its buffer?
+static bool writes_all(const struct sync_root *root, const struct sync_record *access)
+{
+    const struct tir_type *t = root->alloc->type;
+    int64_t bits = tir_elems[t->elem].bits;
+    for (uint32_t d = 0; d < t->rank; d++)
+        bits *= access->box.size[d];
+    return access->access == SYNC_WRITE && access->exact && !access->points && !root->is_tmem &&
+           bits == 8 * (root->end - root->begin);
+}
+
+// Removes those that an access is ordered after which writes all bytes of their buffer.
+static void remove_older(const struct sync_who *who, struct sync_shadow *s,
+                         const struct sync_record *now)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->records.len; i++)
+        if (unordered(who, &s->records.at[i], now, true))
+            s->records.at[kept++] = s->records.at[i];
+    s->records.len = kept;
+}
+
 // Compares with the accesses to one buffer that shares bytes with this one. Its elements and its
 // dimensions are others: only that of products into the same place says nothing here.
 static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32_t other,
@@ -417,6 +439,9 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
     now.same = 0;
     int64_t begin, end, old_begin, old_end;
     span_of(of, &now.box, &begin, &end);
+    r->p->work += s->records.len / 4;
+    if (of->begin <= of_old->begin && of_old->end <= of->end && writes_all(of, &now))
+        remove_older(who, s, &now);
     vec_foreach(struct sync_record, it, &s->records) {
         struct sync_record old = *it;
         old.core &= !now.core || old.by->op == TIR_OP_TMEM_COPY;
