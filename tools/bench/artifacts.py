@@ -39,6 +39,7 @@ HISTOGRAM = EXAMPLES / "07_histogram/histogram.tir"
 SIMT = EXAMPLES / "09_simt/simt.tir"
 SWEEP = HERE / "kernels/gemm.tir"
 ELEMENTWISE = HERE / "kernels/elementwise.tir"
+EVERYDAY = HERE / "kernels/everyday.tir"
 
 # Element type of A and B: the type of the sums, of D.
 GEMM_TYPES = {
@@ -136,6 +137,12 @@ def family():
     return rows
 
 
+def everyday():
+    """What everyday.py draws: each kernel of the file."""
+    names = re.findall(r"^kernel (\w+)", EVERYDAY.read_text(encoding="utf-8"), re.MULTILINE)
+    return {f"everyday.{name}": (EVERYDAY, name, {}) for name in names}
+
+
 def times():
     """Candidates for memory-bound kernels: the name up to the first dot is the operation."""
     rows = {}
@@ -198,7 +205,7 @@ def sweeps(element="bf16", tiles=None, depths=(3, 4, 5, 6), groups=(8,)):
 
 
 def all_rows():
-    found = {**checks(), **rows(), **family(), **times(), **products(), **sweeps()}
+    found = {**checks(), **rows(), **family(), **everyday(), **times(), **products(), **sweeps()}
     few = [(128, 128, 128, 128), (128, 128, 128, 256), (128, 256, 128, 256), (256, 128, 128, 256)]
     for element in ("f16", "tf32", "i8", "e4m3"):
         found.update(sweeps(element, few, (3, 4)))

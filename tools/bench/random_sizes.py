@@ -8,8 +8,9 @@
 Products (cuBLAS): `layers` are weights of published models with a drawn number of rows, `eights`
 multiples of 8, `any` sizes of any alignment, `thin` at most 64 rows, `deep` few tiles of long sums,
 `askew`, where it is asked for, multiples of 8 with a depth that is an odd one.
-Row kernels (bf16): M x N of which a quarter have rows of any alignment. family.py has the other
-sets: attention, decode, weights of few bits, products with scales and of groups. Each result is compared
+Row kernels (bf16): M x N of which a quarter have rows of any alignment. family.py has the
+sets of attention, decode, weights of few bits, products with scales and of groups, everyday.py those
+of other kernels. Each result is compared
 with float32's on poisoned outputs before it is timed. Both sides are CUDA graphs whose
 calls rotate over input sets (compare.py), replayed in turns; the ratio is torch's time divided by
 ours. Prints the geometric mean of each set and the ten worst.
@@ -35,6 +36,7 @@ import time
 import torch
 
 import compare
+import everyday
 import family
 import harness
 import tirrt
@@ -78,13 +80,14 @@ def draw(rng, kind):
 DEFAULT = ["layers", "eights", "any", "thin", "deep"]
 PRODUCTS = [*DEFAULT, "askew"]
 ROWS = {"softmax": compare.softmax, "layernorm": compare.layernorm, "rmsnorm": compare.rmsnorm}
-KINDS = [*PRODUCTS, *ROWS, *family.KINDS]
+DRAWN = {**family.KINDS, **everyday.KINDS}  # besides products and rows
+KINDS = [*PRODUCTS, *ROWS, *DRAWN]
 
 
 def drawn(rng, kind, options):
     """An artifact and a size."""
-    if kind in family.KINDS:
-        draw_one, _, tiny = family.KINDS[kind]
+    if kind in DRAWN:
+        draw_one, _, tiny = DRAWN[kind]
         return tiny if options.device == "emu" else draw_one(rng)
     size = draw(rng, kind)
     if options.device == "emu":
@@ -97,15 +100,15 @@ def too_large(kind, size):
 
 
 def maker(kind, artifact):
-    if kind in family.KINDS:
-        return family.KINDS[kind][1]
+    if kind in DRAWN:
+        return DRAWN[kind][1]
     return ROWS.get(kind) or compare.gemm(artifact.split("_")[1])
 
 
 def items_of(options):
     rng = random.Random(options.seed)
     items = []
-    for kind in options.sets.split(","):
+    for kind in options.sets.replace("everyday", ",".join(everyday.KINDS)).split(","):
         if options.sizes:
             artifact, _ = drawn(rng, kind, options)
             items += [(kind, artifact, size) for size in options.sizes]
@@ -273,7 +276,7 @@ def options_of(arguments):
     parser.add_argument("--artifact", default="matmul_bf16", help="its element type behind a _")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--cases", type=int, default=20, help="of each set")
-    parser.add_argument("--sets", default=",".join(DEFAULT))
+    parser.add_argument("--sets", default=",".join(DEFAULT), help="or everyday, all of its own")
     parser.add_argument("--sizes", type=sizes_of, help="instead of drawn ones")
     parser.add_argument("--space", action="store_true", help="every configuration")
     parser.add_argument("--rounds", type=int, default=11)

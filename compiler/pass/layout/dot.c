@@ -48,6 +48,9 @@ struct tir_dot_plan tir_dot_plan(const struct tir_target *target, const struct t
     plan.kind = product->kind;
     plan.b_kind = tir_b_kind(a->elem, b->elem);
     plan.depth = product->depth;
+    if (product->kind == TIR_WORD_kind_f64 && a->shape[1] % (2 * plan.depth) == 0)
+        plan.depth *= 2; // of m16n8k16: lanes then load 16 bytes without conflicts
+    plan.chunk = plan.depth / 2;
     return plan;
 }
 

@@ -131,11 +131,18 @@ static struct tir_value *staged_before(struct stage *s, const struct tir_value *
     return buffer || swizzled ? buffer : tir_map_get(&s->plain, tir_map_key(x));
 }
 
+// Do tensor cores take K across the rows in memory, too? ldmatrix and wgmma turn 16-bit elements;
+// lanes load those of 64 bits by themselves.
+static bool turns(enum tir_elem elem)
+{
+    return tir_elems[elem].bits == 16 || tir_elems[elem].bits == 64;
+}
+
 // Can mma take the rows of what v is a transpose of as they are in memory? k_dim: v's dimension K.
 static bool is_straight(const struct tir_value *v, bool turned, uint32_t k_dim, bool mma)
 {
     const uint32_t k_in_x = turned ? 1 - k_dim : k_dim;
-    return !mma || k_in_x == 1 || tir_elems[v->type->elem].bits == 16;
+    return !mma || k_in_x == 1 || turns(v->type->elem);
 }
 
 bool tir_stages_straight(const struct tir_target *target, const struct tir_inst *dot, uint32_t i)
@@ -187,7 +194,7 @@ static bool feeds_mma(const struct tir_type *buffer, uint32_t k_dim)
             else if (l->iters[i].stride * bits % 128)
                 return false;
         }
-    return dense == k_dim || (dense != UINT32_MAX && bits == 16);
+    return dense == k_dim || (dense != UINT32_MAX && turns(buffer->elem));
 }
 
 // The part of a shared buffer that begins at start, as a tile of type t, at the builder's position.

@@ -8,6 +8,10 @@
 // addresses are described as a layout, and lower_walk finds them in the swizzled buffer. Where the
 // buffer's contiguous dimension is not K, ldmatrix.trans turns each matrix on the way.
 //
+// Elements of f64 are wider than what ldmatrix moves: each lane loads its own. The four lanes of a
+// row have a quarter of a step's K each, next to each other, which sums do not mind if A and B do
+// the same: 16 bytes at a time that lie in all banks.
+//
 // Products accumulate step by step over K: fragments of one step live only for that step.
 //
 // With scales, a register of A's has up to 4 of a row, and the lanes of a quad those of four rows:
@@ -51,7 +55,8 @@ struct fragments {
     bool trans;
     uint32_t matrices; // of one ldmatrix
     uint32_t chunk, tiles;
-    int64_t shift; // bits: how far above its place in memory mma takes an element in its byte
+    int64_t shift;  // bits: how far above its place in memory mma takes an element in its byte
+    uint32_t words; // f64: registers of a tile, which the lane loads itself; else 0
 };
 
 // An e2m1 is in the low 4 bits of its byte, and mma takes it from the middle.
@@ -72,9 +77,32 @@ static struct lower_walk *walk_lanes(struct product *p, struct tir_value *v, int
     return tir_lower_walk_new(p->lo, v, l, NULL, dims);
 }
 
+// Elements of f64: a lane has `each` along K for each of its rows of A, and of its column of B.
+static struct fragments open_wide(struct product *p, bool of_a)
+{
+    struct tir_value *v = p->inst->operands[of_a ? TIR_DOT_A : TIR_DOT_B];
+    const uint32_t each = p->plan.depth / 4, halves = of_a ? 2 : 1, words = halves * each;
+    const uint32_t tiles = of_a ? p->rows : p->columns;
+    const struct tir_iter along_k[] = {{p->steps, words * tiles, TIR_AXIS_REG},
+                                       {4, 1, TIR_AXIS_LANE},
+                                       {each, halves, TIR_AXIS_REG}};
+    const struct tir_iter rows[] = {of_a ? p->warp_m : p->warp_n,
+                                    {tiles, words, TIR_AXIS_REG},
+                                    {halves, 1, TIR_AXIS_REG},
+                                    {8, 4, TIR_AXIS_LANE}};
+    struct tir_iter iters[LANE_ITERS];
+    memcpy(iters + (of_a ? 0 : TIR_COUNT_OF(along_k)), rows, sizeof(rows));
+    memcpy(iters + (of_a ? TIR_COUNT_OF(rows) : 0), along_k, sizeof(along_k));
+    struct lower_walk *walk =
+        of_a ? walk_lanes(p, v, p->m, p->k, iters) : walk_lanes(p, v, p->k, p->n, iters);
+    return (struct fragments){.walk = walk, .tiles = tiles, .words = words};
+}
+
 // Lane addresses for A: dimension 0 is M, dimension 1 is K.
 static struct fragments open_a(struct product *p)
 {
+    if (p->plan.kind == TIR_WORD_kind_f64)
+        return open_wide(p, true);
     struct tir_value *a = p->inst->operands[TIR_DOT_A];
     uint32_t chunk = p->plan.chunk;
     bool trans = !is_contiguous(a->type, 1);
@@ -91,12 +119,14 @@ static struct fragments open_a(struct product *p)
     memcpy(iters, rows, sizeof(rows));
     memcpy(iters + 4, depth, sizeof(depth));
     return (struct fragments){
-        walk_lanes(p, a, p->m, p->k, iters), trans, 4, chunk, p->rows, shift_of(a)};
+        walk_lanes(p, a, p->m, p->k, iters), trans, 4, chunk, p->rows, shift_of(a), 0};
 }
 
 // Lane addresses for B: dimension 0 is K, dimension 1 is N.
 static struct fragments open_b(struct product *p)
 {
+    if (p->plan.kind == TIR_WORD_kind_f64)
+        return open_wide(p, false);
     struct tir_value *b = p->inst->operands[TIR_DOT_B];
     uint32_t chunk = p->plan.chunk;
     bool trans = !is_contiguous(b->type, 0), pairs = p->columns % 2 == 0;
@@ -115,7 +145,23 @@ static struct fragments open_b(struct product *p)
     memcpy(iters, depth, sizeof(depth));
     memcpy(iters + 3, columns, sizeof(columns));
     return (struct fragments){
-        walk_lanes(p, b, p->k, p->n, iters), trans, pairs ? 4 : 2, chunk, tiles, shift_of(b)};
+        walk_lanes(p, b, p->k, p->n, iters), trans, pairs ? 4 : 2, chunk, tiles, shift_of(b), 0};
+}
+
+static void load_words(struct lower *lo, const struct fragments *f, uint32_t step,
+                       struct tir_value **out)
+{
+    const struct lower_vector v = tir_lower_walk_vector(f->walk);
+    const uint32_t count = f->tiles * f->words, first = step * count;
+    for (uint32_t r = 0; r < count; r++) {
+        if (!tir_lower_leads(v, first + r))
+            continue;
+        struct tir_value *values[16];
+        const struct lower_place place = tir_lower_walk_at(lo, f->walk, first + r);
+        tir_lower_ld_vector(lo, &place, TIR_F64, v.count, values);
+        for (uint32_t i = 0; i < v.count; i++)
+            out[r + i * v.stride] = values[i];
+    }
 }
 
 static void load_fragments(struct product *p, const struct fragments *f, uint32_t step,
@@ -123,6 +169,10 @@ static void load_fragments(struct product *p, const struct fragments *f, uint32_
 {
     struct lower *lo = p->lo;
     const struct tir_type *types[4] = {lo->i32, lo->i32, lo->i32, lo->i32};
+    if (f->words) {
+        load_words(lo, f, step, out);
+        return;
+    }
     for (uint32_t i = 0; i < f->tiles; i++) {
         struct lower_place place = tir_lower_walk_at(lo, f->walk, (step * f->tiles + i) * f->chunk);
         struct tir_value *operands[] = {place.base, place.at};
@@ -267,8 +317,9 @@ static void lower_mma(struct product *p)
     for (uint32_t r = 0; r < count; r++)
         d[r] = tir_lower_register(lo, acc, r);
     struct fragments fa = open_a(p), fb = open_b(p);
-    struct tir_value **a = tir_lower_new_registers(lo, 4 * p->rows);
-    struct tir_value **b = tir_lower_new_registers(lo, 2 * p->columns);
+    const uint32_t of_a = fa.words ? fa.words : 4, of_b = fb.words ? fb.words : 2; // of one mma
+    struct tir_value **a = tir_lower_new_registers(lo, of_a * p->rows);
+    struct tir_value **b = tir_lower_new_registers(lo, of_b * p->columns);
     struct scales sa = {0}, sb = {0};
     if (scaled[0]) {
         sa = load_scales(p, true);
@@ -281,18 +332,19 @@ static void lower_mma(struct product *p)
         load_fragments(p, &fb, step, b);
         for (uint32_t i = 0; i < p->rows; i++)
             for (uint32_t j = 0; j < p->columns; j++) {
-                struct tir_value *operands[TIR_MMA_REGISTERS + 10] = {NULL};
+                struct tir_value *operands[TIR_MMA_REGISTERS + 8 + 4 + 4] = {NULL};
                 struct tir_value **registers = operands + TIR_MMA_REGISTERS;
                 uint32_t at[4];
-                memcpy(registers, a + 4 * i, 4 * sizeof(*registers));
-                memcpy(registers + 4, b + 2 * j, 2 * sizeof(*registers));
+                memcpy(registers, a + of_a * i, of_a * sizeof(*registers));
+                memcpy(registers + of_a, b + of_b * j, of_b * sizeof(*registers));
                 for (uint32_t c = 0; c < 4; c++) { // c0 c1: row lane / 4; c2 c3: eight below
                     int64_t coord[TIR_MAX_RANK] = {i * 16 + c / 2 * 8, j * 8 + c % 2};
                     at[c] = tir_layout_find(p->acc, coord).at[TIR_AXIS_REG];
-                    registers[6 + c] = d[at[c]];
+                    registers[of_a + of_b + c] = d[at[c]];
                 }
                 struct tir_inst *mma =
-                    tir_build(&lo->b, TIR_OP_MMA, operands, TIR_COUNT_OF(operands), types, 4, 0);
+                    tir_build(&lo->b, TIR_OP_MMA, operands, TIR_MMA_REGISTERS + of_a + of_b + 4,
+                              types, 4, 0);
                 tir_set_word(lo->f, mma, TIR_ATTR_kind, p->plan.kind);
                 tir_set_int(lo->f, mma, TIR_ATTR_cols, 8);
                 tir_set_int(lo->f, mma, TIR_ATTR_depth, p->plan.depth);

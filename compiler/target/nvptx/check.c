@@ -136,6 +136,17 @@ static void check_access(struct check *c, const struct tir_inst *inst)
     }
 }
 
+static void check_mma(struct check *c, const struct tir_inst *inst)
+{
+    const bool wide = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_f64;
+    const uint32_t bits = wide ? 64 : 32;
+    if (!have_bits(inst->operands + TIR_MMA_REGISTERS, inst->operand_count - TIR_MMA_REGISTERS,
+                   bits) ||
+        (inst->operands[TIR_MMA_SA] && !have_bits(inst->operands, TIR_MMA_REGISTERS, 32)) ||
+        !have_bits(inst->results, inst->result_count, bits))
+        refuse(c, inst, "it takes and gives registers of 32 bits, of f64 of 64");
+}
+
 static void check_inst(struct check *c, const struct tir_inst *inst)
 {
     switch (inst->op) {
@@ -151,11 +162,7 @@ static void check_inst(struct check *c, const struct tir_inst *inst)
         check_access(c, inst);
         return;
     case TIR_OP_MMA:
-        if (!have_bits(inst->operands + TIR_MMA_REGISTERS, inst->operand_count - TIR_MMA_REGISTERS,
-                       32) ||
-            (inst->operands[TIR_MMA_SA] && !have_bits(inst->operands, TIR_MMA_REGISTERS, 32)) ||
-            !have_bits(inst->results, inst->result_count, 32))
-            refuse(c, inst, "it takes and gives registers of 32 bits");
+        check_mma(c, inst);
         return;
     case TIR_OP_PACK:
     case TIR_OP_UNPACK:

@@ -11,7 +11,7 @@ struct mma_row {
     uint32_t depth;
     enum tir_elem sum; // the element type of c and d (F16: two to a register)
     uint32_t a, b, c;  // registers
-    bool halves;       // a and b are pairs of f16
+    bool halves;       // a and b are pairs of f16; else words, or f64 where the sums are
     const char *name;  // LLVM's intrinsic
 };
 // clang-format off
@@ -24,6 +24,9 @@ static const struct mma_row mma_rows[] = {
     {TIR_WORD_kind_bf16, 8,  TIR_F32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k8.row.col.bf16"},
     {TIR_WORD_kind_tf32, 8,  TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k8.row.col.tf32"},
     {TIR_WORD_kind_tf32, 4,  TIR_F32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k4.row.col.tf32"},
+    {TIR_WORD_kind_f64,  16, TIR_F64, 8, 4, 4, false, "llvm.nvvm.mma.m16n8k16.row.col.f64"},
+    {TIR_WORD_kind_f64,  8,  TIR_F64, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k8.row.col.f64"},
+    {TIR_WORD_kind_f64,  4,  TIR_F64, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k4.row.col.f64"},
     {TIR_WORD_kind_i8,   32, TIR_I32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.s8"},
     {TIR_WORD_kind_i8,   16, TIR_I32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k16.row.col.s8"},
     {TIR_WORD_kind_u8,   32, TIR_I32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.u8"},
@@ -83,6 +86,25 @@ static void set_results(struct emit *e, const struct tir_inst *inst, V result)
     }
 }
 
+// Of f64 with 16 rows, where instructions have 8: two for each 4 of K, with every other register of
+// A and half of the sums.
+static void emit_in_halves(struct emit *e, const struct tir_inst *inst, const struct mma_row *row,
+                           V *args)
+{
+    V *sums = args + row->a + row->b;
+    for (uint32_t k = 0; k < row->b; k++)
+        for (uint32_t half = 0; half < 2; half++) {
+            V part[] = {args[2 * k + half], args[row->a + k], sums[2 * half], sums[2 * half + 1]};
+            V result = tir_llvm_call(e->ll, "llvm.nvvm.mma.m8n8k4.row.col.f64", NULL, 0, part,
+                                     TIR_COUNT_OF(part));
+            LLVMAddCallSiteAttribute(result, LLVMAttributeFunctionIndex, e->ll->convergent);
+            for (uint32_t i = 0; i < 2; i++)
+                sums[2 * half + i] = LLVMBuildExtractValue(e->b, result, i, "");
+        }
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        tir_emit_set(e, inst->results[i], sums[i]);
+}
+
 static void emit_plain(struct emit *e, const struct tir_inst *inst)
 {
     const struct mma_row *row = find_mma(inst);
@@ -93,13 +115,19 @@ static void emit_plain(struct emit *e, const struct tir_inst *inst)
         return;
     }
     LLVMTypeRef pair = LLVMVectorType(e->ll->f16, 2);
-    LLVMTypeRef ab = row->halves ? pair : e->ll->i32;
+    LLVMTypeRef ab = row->halves              ? pair
+                     : row->sum == TIR_F64 ? tir_emit_elem_type(e, TIR_F64)
+                                           : e->ll->i32;
     LLVMTypeRef c = row->sum == TIR_F16 ? pair : tir_emit_elem_type(e, row->sum);
     uint32_t count;
     struct tir_value *const *registers = tir_list(inst, &count);
-    V args[10];
+    V args[8 + 4 + 4];
     for (uint32_t i = 0; i < count; i++)
         args[i] = tir_emit_bits(e, tir_emit_value(e, registers[i]), i < row->a + row->b ? ab : c);
+    if (row->sum == TIR_F64 && !(e->ll->target->features & TIR_HAS_MMA_F64)) {
+        emit_in_halves(e, inst, row, args);
+        return;
+    }
     set_results(e, inst, tir_llvm_call(e->ll, name_of(e, inst, row), NULL, 0, args, count));
 }
 
