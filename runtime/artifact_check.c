@@ -138,9 +138,11 @@ static const char *check_map(const tir_artifact_map *map, const tir_artifact_ker
         return "a tensor map is of no tensor that has one";
     if (map->swizzle != 0 && map->swizzle != 32 && map->swizzle != 64 && map->swizzle != 128)
         return "a tensor map has a swizzle of not 0, 32, 64 or 128 bytes";
-    if (map->packed && ((map->packed != 4 && map->packed != 6) ||
-                        tir_element_bits(param->element) != 8 || map->box[param->rank - 1] != 128))
-        return "a tensor map's packed elements are not 128 of 4 or 6 bits, in bytes";
+    const bool rounds = map->bits == TIR_MAP_TF32 && param->element == TIR_ELEMENT_F32;
+    if (map->bits && !rounds &&
+        ((map->bits != 4 && map->bits != 6) || tir_element_bits(param->element) != 8 ||
+         map->box[param->rank - 1] != 128))
+        return "a tensor map's elements are neither rounded f32 nor 128 of 4 or 6 bits, in bytes";
     for (uint32_t i = 0; i < TIR_MAX_RANK; i++)
         if (i < param->rank ? map->box[i] < 1 || map->box[i] > 256 : map->box[i] != 0)
             return "a tensor map's box is not of 1 to 256 elements along each dimension";

@@ -243,7 +243,7 @@ static void io_map(struct wire *w, tir_artifact_map *map)
 {
     io_u32(w, &map->param);
     io_u32(w, &map->swizzle);
-    io_u32(w, &map->packed);
+    io_u32(w, &map->bits);
     for (int i = 0; i < TIR_MAX_RANK; i++)
         io_u32(w, &map->box[i]);
     for (int i = 0; i < TIR_MAX_RANK; i++)

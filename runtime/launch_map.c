@@ -8,7 +8,7 @@
 
 #include "error.h"
 
-// By element. Bits are copied as they are, so tf32 is f32, and there is no rounding on the way.
+// By element. Bits are copied as they are, so tf32 is f32; a recipe may ask for rounding.
 static const tir_tensor_map_type types[TIR_ELEMENT_COUNT] = {
     [TIR_ELEMENT_I8] = TIR_TENSOR_MAP_U8,    [TIR_ELEMENT_I16] = TIR_TENSOR_MAP_U16,
     [TIR_ELEMENT_I32] = TIR_TENSOR_MAP_S32,  [TIR_ELEMENT_I64] = TIR_TENSOR_MAP_S64,
@@ -45,10 +45,12 @@ tir_status tir_launch_map(const tir_artifact_map *recipe, const tir_artifact_par
     // 15 % longer (H200).
     enum { ALIGN = 16, WIDE = 256 };
     const int64_t size = tir_element_bits(param->element) / 8;
-    const uint32_t inner = param->rank - 1, align = recipe->packed ? 2 * ALIGN : ALIGN;
-    tir_tensor_map map = {.type = recipe->packed == 4   ? TIR_TENSOR_MAP_U4_ALIGN16
-                                  : recipe->packed == 6 ? TIR_TENSOR_MAP_U6_ALIGN16
-                                                        : types[param->element],
+    const bool is_packed = recipe->bits == 4 || recipe->bits == 6;
+    const uint32_t inner = param->rank - 1, align = is_packed ? 2 * ALIGN : ALIGN;
+    tir_tensor_map map = {.type = recipe->bits == 4              ? TIR_TENSOR_MAP_U4_ALIGN16
+                                  : recipe->bits == 6            ? TIR_TENSOR_MAP_U6_ALIGN16
+                                  : recipe->bits == TIR_MAP_TF32 ? TIR_TENSOR_MAP_TF32
+                                                                 : types[param->element],
                           .swizzle = swizzle_of(recipe->swizzle),
                           .l2 = TIR_TENSOR_MAP_L2_256,
                           .rank = param->rank,
@@ -67,8 +69,8 @@ tir_status tir_launch_map(const tir_artifact_map *recipe, const tir_artifact_par
                                  TIR_STR(param->name), d,
                                  i ? "not positive or no multiple of 16 bytes" : "not 1");
         map.dims[i] = (uint64_t)shape[d];
-        if (recipe->packed && !i)
-            map.dims[i] = map.dims[i] * 8 / recipe->packed;
+        if (is_packed && !i)
+            map.dims[i] = map.dims[i] * 8 / recipe->bits;
         map.steps[i] = recipe->stride[d] ? recipe->stride[d] : 1;
         map.box[i] = recipe->box[d] * map.steps[i];
         if (i)

@@ -102,7 +102,7 @@ static void fill_maps(struct tir_compilation *c, const struct tir_func *f,
     for (uint32_t i = 0; i < uses.len; i++) {
         maps[i].param = uses.at[i].param;
         maps[i].swizzle = uses.at[i].swizzle;
-        maps[i].packed = uses.at[i].packed;
+        maps[i].bits = uses.at[i].bits;
         for (uint32_t d = 0; d < uses.at[i].rank; d++) {
             maps[i].box[d] = (uint32_t)uses.at[i].box[d];
             maps[i].stride[d] = (uint32_t)uses.at[i].stride[d];

@@ -192,6 +192,13 @@ static void check_count(struct interp *in, const struct tir_inst *inst, const st
                         tir_ops[inst->op].name, count_of(in, type), p->count);
 }
 
+// f32 that become tf32 are rounded, all others are as they were.
+static union tir_number as_elem(enum tir_elem elem, const struct buffer *b, int64_t at)
+{
+    const union tir_number x = fetch(b, at);
+    return elem == b->elem ? x : tir_number_decode(elem, tir_number_encode(elem, x));
+}
+
 void tir_interp_load(struct interp *in, const struct tir_inst *inst)
 {
     const struct tir_value *result = tir_result(inst);
@@ -205,7 +212,7 @@ void tir_interp_load(struct interp *in, const struct tir_inst *inst)
         if (p.at[i] == OUTSIDE || masked_out(mask, i))
             to[i] = pad.at ? pad.at[i * pad.step] : zero;
         else
-            to[i] = fetch(p.buffer, p.at[i]);
+            to[i] = as_elem(result->type->elem, p.buffer, p.at[i]);
 }
 
 void tir_interp_store(struct interp *in, const struct tir_inst *inst)
@@ -424,7 +431,7 @@ void tir_interp_copy_async(struct interp *in, const struct tir_inst *inst)
     static const union tir_number zero;
     for (uint32_t i = 0; i < from.count; i++) {
         bool there = copies && from.at[i] != OUTSIDE && !masked_out(mask, i);
-        put(to.buffer, to.at[i], there ? fetch(from.buffer, from.at[i]) : zero);
+        put(to.buffer, to.at[i], there ? as_elem(to.buffer->elem, from.buffer, from.at[i]) : zero);
     }
 }
 

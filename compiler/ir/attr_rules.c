@@ -144,8 +144,8 @@ bool tir_attr_allows_integers(const struct tir_attr *attr)
         return attr->number >= 0 && attr->number <= 15;
     case TIR_ATTR_regs:
         return attr->number >= 24 && attr->number <= 256 && attr->number % 8 == 0;
-    case TIR_ATTR_packed:
-        return attr->number == 4 || attr->number == 6;
+    case TIR_ATTR_bits:
+        return attr->number == 4 || attr->number == 6 || attr->number == TIR_MAP_TF32;
     case TIR_ATTR_swizzle:
         return attr->number == 0 || attr->number == 32 || attr->number == 64 || attr->number == 128;
     case TIR_ATTR_threads:

@@ -145,14 +145,17 @@ static const struct tir_type *rule_push(struct tir_query *q)
     return is_barrier(q, inst->operands[TIR_PUSH_MBAR]) ? tir_infer_nothing(q) : NULL;
 }
 
-// A tensor copy makes elements of 4 or 6 bits of the bytes in which they are packed.
+// A tensor copy makes elements of 4 or 6 bits of the bytes in which they are packed, and rounds.
 static bool copy_fits(const struct tir_inst *copy, const struct tir_type *from,
                       const struct tir_type *to)
 {
     struct tir_type t = *to;
     const uint32_t bits = tir_copy_packed(copy), last = t.rank - 1;
-    if (bits && t.rank && t.shape[last] * bits % 8 == 0 &&
-        tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma) {
+    const bool by_tensor =
+        tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma;
+    if (by_tensor && tir_rounds(copy, copy->operands[TIR_COPY_TO]))
+        t.elem = from->elem;
+    if (by_tensor && bits && t.rank && t.shape[last] * bits % 8 == 0) {
         t.elem = from->elem;
         t.shape[last] = t.shape[last] * bits / 8;
     }

@@ -131,6 +131,10 @@ const struct tir_type *tir_infer_load(struct tir_query *q)
     if (pad && pad->type != tir_infer_scalar(q, slice->elem))
         return tir_infer_refuse(q, "the pad is %s for %s", tir_infer_text(q, pad->type),
                                 tir_infer_text(q, slice));
+    const struct tir_type *base = tir_ref_base(q->inst)->type;
+    if (q->stated && q->stated->elem == TIR_TF32 && slice->elem == TIR_F32 && slice->rank &&
+        base->space == TIR_SPACE_GLOBAL) // rounded
+        slice = tir_type_with_elem(q->m->types, slice, TIR_TF32);
     return tir_infer_stated_layout(q, slice);
 }
 

@@ -572,6 +572,12 @@ static inline uint32_t tir_copy_packed(const struct tir_inst *copy)
     const bool is_packed = tir_elem_is_narrow(to) && tir_ref_base(copy)->type->elem == TIR_U8;
     return is_packed ? tir_elem_width(to) : 0;
 }
+// Does a load, or a copy to `to`, round f32 of a tensor to tf32?
+static inline bool tir_rounds(const struct tir_inst *access, const struct tir_value *to)
+{
+    const struct tir_type *from = tir_ref_base(access)->type;
+    return from->space == TIR_SPACE_GLOBAL && from->elem == TIR_F32 && to->type->elem == TIR_TF32;
+}
 // Does it multiply factors that have scales?
 static inline bool tir_is_scaled_dot(const struct tir_inst *inst)
 {

@@ -595,7 +595,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 14"));
+    assert_non_null(strstr(error.message, "version 15"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 

@@ -164,7 +164,9 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store, const cha
     tir_state_strides(as->f, copy);
     as->changed = true;
     tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
-    tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: tma", name);
+    const bool rounds = tir_rounds(copy, copy->operands[TIR_COPY_TO]);
+    tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: tma%s", name,
+                    rounds ? ", which rounds to tf32" : "");
     return true;
 }
 

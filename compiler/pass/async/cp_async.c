@@ -71,6 +71,10 @@ static uint32_t slice_width(const struct tir_func *f, const struct tir_target *t
         *why = "its elements are smaller than a byte";
         return 0;
     }
+    if (buffer->elem != tir_ref_base(slice)->type->elem) {
+        *why = "only tensor copies round";
+        return 0;
+    }
     if (!(target->features & TIR_HAS_CP_ASYNC)) {
         *why = "the target has no cp.async";
         return 0;

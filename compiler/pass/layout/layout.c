@@ -22,6 +22,7 @@
 #include "machine/budget.h"
 #include "pass/layout/choice.h"
 #include "pass/layout/dot.h"
+#include "pass/layout/rounded.h"
 #include "pass/layout/staging.h"
 #include "pass/layout/stream.h"
 #include "pass/layout/warpgroup.h"
@@ -139,7 +140,10 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
     const bool is_stated = f->threads;
     tir_choose_operands(f, cx);
+    if (cx->target->features & TIR_HAS_WGMMA)
+        tir_round_operands(f, cx);
     tir_plan_warpgroups(f, cx);
+    tir_unround_operands(f);
     tir_widen_dots(f);
     f->threads = tir_choose_threads(f);
     if (!is_stated && !check_stated(f, cx))

@@ -360,7 +360,7 @@ void tir_lower_load(struct lower *lo, struct tir_inst *inst)
             continue;
         struct lower_place p = place_of(lo, &a, r);
         struct tir_value *values[16];
-        tir_lower_ld_vector(lo, &p, result->type->elem, a.vector.count, values);
+        tir_lower_ld_vector(lo, &p, tir_ref_base(inst)->type->elem, a.vector.count, values);
         for (uint32_t i = 0; i < a.vector.count; i++) {
             uint32_t at = r + i * a.vector.stride;
             out[at] = values[i];
@@ -370,6 +370,9 @@ void tir_lower_load(struct lower *lo, struct tir_inst *inst)
             out[at] = tir_build1(&lo->b, TIR_OP_WHERE, out[at]->type, choice, 3);
         }
     }
+    if (tir_rounds(inst, result))
+        for (uint32_t r = 0; r < a.count; r++)
+            out[r] = tir_lower_cast(lo, &lo->b, out[r], tir_type_scalar(lo->types, TIR_TF32));
     tir_lower_set_registers(lo, result, out);
 }
 

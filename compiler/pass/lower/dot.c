@@ -342,9 +342,8 @@ static void lower_mma(struct product *p)
                     at[c] = tir_layout_find(p->acc, coord).at[TIR_AXIS_REG];
                     registers[of_a + of_b + c] = d[at[c]];
                 }
-                struct tir_inst *mma =
-                    tir_build(&lo->b, TIR_OP_MMA, operands, TIR_MMA_REGISTERS + of_a + of_b + 4,
-                              types, 4, 0);
+                struct tir_inst *mma = tir_build(&lo->b, TIR_OP_MMA, operands,
+                                                 TIR_MMA_REGISTERS + of_a + of_b + 4, types, 4, 0);
                 tir_set_word(lo->f, mma, TIR_ATTR_kind, p->plan.kind);
                 tir_set_int(lo->f, mma, TIR_ATTR_cols, 8);
                 tir_set_int(lo->f, mma, TIR_ATTR_depth, p->plan.depth);

@@ -20,6 +20,7 @@ struct transfer {
     struct tir_value *tensor;
     uint32_t rank;   // of the tensor
     uint32_t packed; // bits of elements that are packed in the tensor's bytes; 0: none are
+    bool rounds;     // f32 to tf32
     int64_t box[TIR_MAX_RANK]; // of the whole slice, in elements; 0: a single index
     struct lower_part part;
     struct tir_value *at;       // bytes where the part starts; NULL: 0
@@ -62,7 +63,9 @@ static struct transfer open_transfer(struct lower *lo, const struct tir_inst *in
     struct transfer t = {.lo = lo, .inst = inst, .tensor = tir_ref_base(inst)};
     t.rank = t.tensor->type->rank;
     t.bytes = TIR_MAX(1, tir_elems[t.tensor->type->elem].bits / 8);
-    t.packed = inst->op == TIR_OP_COPY_ASYNC ? tir_copy_packed(inst) : 0;
+    const bool is_copy = inst->op == TIR_OP_COPY_ASYNC;
+    t.packed = is_copy ? tir_copy_packed(inst) : 0;
+    t.rounds = is_copy && tir_rounds(inst, inst->operands[TIR_COPY_TO]);
     for (uint32_t d = 0; d < t.rank; d++)
         t.box[d] = tir_attr_find(inst, TIR_ATTR_box)->list[d];
     if (t.packed)
@@ -202,8 +205,8 @@ static struct tir_inst *build_tensor_copy(struct transfer *t, enum tir_op op,
     tir_set_int(lo->f, copy, TIR_ATTR_swizzle, t->part.memory ? t->part.memory->swizzle : 0);
     if (t->part.memory && byte_at(t, at))
         tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(t, at));
-    if (t->packed)
-        tir_set_int(lo->f, copy, TIR_ATTR_packed, t->packed);
+    if (t->packed || t->rounds)
+        tir_set_int(lo->f, copy, TIR_ATTR_bits, t->rounds ? TIR_MAP_TF32 : t->packed);
     tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_cache);
     tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_strides);
     return copy;

@@ -37,6 +37,7 @@
 #include "pass/async/stride.h"
 #include "pass/layout/choice.h"
 #include "pass/layout/operand.h"
+#include "pass/layout/rounded.h"
 #include "pass/layout/scale.h"
 #include "pass/receipt.h"
 #include "pass/role/collapse.h"
@@ -549,10 +550,12 @@ enum tir_change tir_pass_tensor_memory(struct tir_func *f, struct tir_pass_cx *c
         return TIR_UNCHANGED;
     const bool prepared = tir_choose_operands(f, cx) | tir_collapse_loops(f, cx);
     struct tmem_plan p;
+    tir_round_operands(f, cx);
     const char *why = take(&p, f, cx);
     if (why && multiply_scales(f, cx, why))
         why = take(&p, f, cx);
     if (why) {
+        tir_unround_operands(f);
         tir_foreach_inst(inst, f)
             if (inst->op == TIR_OP_DOT)
                 tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_NONE, inst->span,

@@ -115,7 +115,7 @@ static void emit_plain(struct emit *e, const struct tir_inst *inst)
         return;
     }
     LLVMTypeRef pair = LLVMVectorType(e->ll->f16, 2);
-    LLVMTypeRef ab = row->halves              ? pair
+    LLVMTypeRef ab = row->halves           ? pair
                      : row->sum == TIR_F64 ? tir_emit_elem_type(e, TIR_F64)
                                            : e->ll->i32;
     LLVMTypeRef c = row->sum == TIR_F16 ? pair : tir_emit_elem_type(e, row->sum);

@@ -19,7 +19,7 @@ static struct tir_tensor_map_use use_of(const struct tir_func *f, const struct t
         .param = (uint32_t)(tir_param_of(f, tensor) - f->params),
         .rank = tensor->type->rank,
         .swizzle = (uint32_t)tir_attr_int(inst, TIR_ATTR_swizzle, 0),
-        .packed = (uint32_t)tir_attr_int(inst, TIR_ATTR_packed, 0),
+        .bits = (uint32_t)tir_attr_int(inst, TIR_ATTR_bits, 0),
     };
     for (uint32_t d = 0; d < use.rank; d++) {
         use.box[d] = box->list[d] ? box->list[d] : 1;
@@ -30,7 +30,7 @@ static struct tir_tensor_map_use use_of(const struct tir_func *f, const struct t
 
 static bool is_same(const struct tir_tensor_map_use *a, const struct tir_tensor_map_use *b)
 {
-    return a->param == b->param && a->swizzle == b->swizzle && a->packed == b->packed &&
+    return a->param == b->param && a->swizzle == b->swizzle && a->bits == b->bits &&
            !memcmp(a->box, b->box, sizeof(a->box)) &&
            !memcmp(a->stride, b->stride, sizeof(a->stride));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The tensor maps of a kernel: what its tensor copies need to know before a launch.
 //
-// A tensor copy names its tensor, the box it moves, the swizzle of shared memory and whether its
-// bytes are packed elements; the machine wants these in a map that the launch encodes. Copies that
+// A tensor copy names its tensor, the box it moves, the swizzle of shared memory and what becomes
+// of its elements; the machine wants these in a map that the launch encodes. Copies that
 // agree in all of them share a map. The maps stand in order of first use, and are the last
 // parameters of the entry (nvptx.h).
 #ifndef TIR_TARGET_NVPTX_TENSOR_MAPS_H
@@ -14,7 +14,7 @@ struct tir_tensor_map_use {
     uint32_t param;   // of the kernel: a tensor
     uint32_t rank;    // the tensor's, 1 to 5
     uint32_t swizzle; // bytes: 0, 32, 64 or 128
-    uint32_t packed;  // bits of an element of bytes; 0: none are packed
+    uint32_t bits;    // of an element in shared memory (tir_artifact_map); 0: as in the tensor
     // Elements of each dimension of the tensor that one copy moves, outermost first; 1 for a single
     // index.
     int64_t box[TIR_MAX_RANK];

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 14u
+#define TIR_ARTIFACT_VERSION 15u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
@@ -164,13 +164,15 @@ enum {
 
 // A tensor map that a variant takes. The runtime makes it of the tensor argument
 // (tir/tensor_map.h): tiled, filled with zeros outside, with the widest fetches of the L2 cache.
-// Elements are copied unchanged; those of 8 bits, including bool, count as u8. With `packed`, bytes
-// are packed elements of so many bits, 4 or 6, and have 8 bits each in shared memory; the innermost
-// side of the box counts them.
+// Elements are copied unchanged; those of 8 bits, including bool, count as u8. With `bits` of 4 or
+// 6, bytes are packed elements of so many bits, and have 8 bits each in shared memory; the
+// innermost side of the box counts them. With TIR_MAP_TF32, f32 are rounded to tf32, to nearest,
+// ties to even.
+enum { TIR_MAP_TF32 = 19 };
 typedef struct tir_artifact_map {
     uint32_t param;             // a tensor with dimensions, of whole bytes
     uint32_t swizzle;           // bytes: 0, 32, 64 or 128
-    uint32_t packed;            // bits of an element; 0: as the tensor has them
+    uint32_t bits;              // of an element in shared memory; 0: as the tensor has them
     uint32_t box[TIR_MAX_RANK]; // elements, 1 to 256, outermost first; 0 from the rank on
     // From one of these elements to the next, 1 to 8 (0: 1), and a side's elements * stride at most
     // 256; the innermost dimension has none.
