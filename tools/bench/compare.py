@@ -51,6 +51,7 @@ class Work:
         self.theirs, self.ours, self.out, self.reference = theirs, ours, out, reference
         self.bytes, self.flops, self.tolerance = bytes_moved, flops, tolerance
         self.captured = True  # whether `theirs` can be part of a CUDA graph
+        self.repeats = True  # whether a second launch leaves what the first one did
         self.want = None
 
     def check(self, launch):
