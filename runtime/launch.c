@@ -141,8 +141,8 @@ tir_status tir_packing_find(struct packing *p, int32_t wanted, uint32_t config)
 tir_status tir_packing_settle(struct packing *p, bool *fits)
 {
     // Not to have code made that the arguments do not fit, where that is known.
-    *fits = p->is_recalled || has_maps(p);
-    if (p->is_recalled || !*fits)
+    *fits = p->plan || has_maps(p);
+    if (p->plan || !*fits)
         return TIR_OK;
     const tir_artifact_variant *known = &p->info->variants[p->variant];
     tir_status status = tir_function_ready(p->kernel, p->variant, p->error);
@@ -153,7 +153,7 @@ tir_status tir_packing_settle(struct packing *p, bool *fits)
 
 tir_status tir_packing_choose(struct packing *p, int32_t wanted, uint32_t config)
 {
-    for (bool fits = p->is_recalled; !fits;) {
+    for (bool fits = p->plan; !fits;) {
         tir_status status = tir_packing_pick(p, wanted, config);
         if (!status)
             status = tir_packing_settle(p, &fits);
@@ -206,12 +206,12 @@ static tir_status shape_grid(struct packing *p, const tir_artifact_variant *vari
     return variant->cooperative ? check_together(p, most) : TIR_OK;
 }
 
-// The kernel's parameters with its tensor maps and the words of its watchdog; NULL: it has no maps,
-// and the block says all.
-static void **list_parts(struct packing *p, const tir_artifact_variant *variant)
+// Adds a variant's tensor maps and the words of its watchdog to the parameters. Without maps the
+// block says all.
+static void list_parts(struct packing *p, const tir_artifact_variant *variant)
 {
     if (!variant->map_count)
-        return NULL;
+        return;
     uint32_t words = variant->watchdog ? TIR_WATCHDOG_BYTES / sizeof(uint64_t) : 0;
     uint8_t *at = p->block + tir_packing_maps_at(p, variant);
     void **part = p->parts + p->part_count;
@@ -220,7 +220,6 @@ static void **list_parts(struct packing *p, const tir_artifact_variant *variant)
     for (uint32_t i = 0; i < words; i++, at += sizeof(uint64_t))
         *part++ = at;
     *part = NULL;
-    return p->parts;
 }
 
 static tir_status call_device(struct packing *p, void *stream, const tir_rt_launch_options *options,
@@ -238,7 +237,7 @@ static tir_status call_device(struct packing *p, void *stream, const tir_rt_laun
         .variant = variant,
         .params = p->block,
         .params_size = p->params_size,
-        .parts = list_parts(p, variant),
+        .parts = variant->map_count ? p->parts : NULL,
         .follows = follows,
         .early = follows || options->overlap,
     };
@@ -254,13 +253,15 @@ tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_laun
 {
     const struct loaded_function *function = &p->kernel->functions[p->variant];
     const tir_artifact_variant *variant = function->info;
-    tir_status status = p->is_recalled ? TIR_OK : shape_grid(p, variant, function->most);
+    tir_status status = p->plan ? TIR_OK : shape_grid(p, variant, function->most);
     if (status)
         return status;
-    bool work = p->is_recalled ||
-                (p->grid[0] && p->grid[1] && p->grid[2] && (p->has_work || !p->has_output));
-    if (work && !p->is_recalled)
+    bool work =
+        p->plan || (p->grid[0] && p->grid[1] && p->grid[2] && (p->has_work || !p->has_output));
+    if (work && !p->plan) {
+        list_parts(p, variant);
         tir_packing_remember(p);
+    }
     if (work)
         status = call_device(p, stream, options, follows);
     if (report && !status)
@@ -337,6 +338,7 @@ static tir_status launch(const tir_rt_kernel *kernel, void *stream, const tir_rt
     tir_status status;
     if (tir_packing_recall(&p, kernel, args, count, options->variant, RECALL_LAUNCH, error)) {
         status = run_again(&p, args, stream, options, &done);
+        tir_packing_done(&p);
         if (done)
             return status;
     }

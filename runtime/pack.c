@@ -52,7 +52,8 @@ static void add_formulas(struct launch_layout *layout, const tir_artifact_kernel
 void tir_layout_init(struct launch_layout *layout, const tir_artifact_kernel *info,
                      const tir_allocator *allocator)
 {
-    uint32_t parts = 0, key = 1 + (info->param_count + 15) / 16;
+    uint32_t parts = 0, key = 2 + (info->param_count + 15) / 16;
+    uint32_t maps = 0; // of a variant, at most
     size_t at = 0, bytes = 0;
     add_formulas(layout, info);
     for (uint32_t i = 0; i < info->param_count; i++) {
@@ -64,6 +65,8 @@ void tir_layout_init(struct launch_layout *layout, const tir_artifact_kernel *in
         for (uint32_t d = 0; d < param->rank; d++)
             place(layout, &parts, &at, 8);
         key += is_scalar ? layout->decisive >> i & 1 : 2 * param->rank;
+        if (!is_scalar && param->direction != TIR_DIRECTION_IN)
+            layout->written |= (uint64_t)1 << i;
     }
     for (uint32_t i = 0; i < info->dim_count; i++)
         place(layout, &parts, &at, 8);
@@ -72,12 +75,14 @@ void tir_layout_init(struct launch_layout *layout, const tir_artifact_kernel *in
         const tir_artifact_variant *variant = &info->variants[i];
         const size_t size = tir_artifact_param_bytes(info, variant);
         bytes = variant->is_open ? TIR_MAX_PARAM_BYTES : size > bytes ? size : bytes;
+        const uint32_t own = variant->is_open ? TIR_MAX_MAPS : variant->map_count;
+        maps = own > maps ? own : maps;
     }
     layout->part_count = parts;
     layout->has_plans = key <= TIR_PLAN_KEY_WORDS;
     if (layout->has_plans)
-        tir_plans_init(&layout->plans, allocator, key, 3 + info->dim_count + 3 * info->param_count,
-                       (uint32_t)(bytes + 7) / 8);
+        tir_plans_init(&layout->plans, allocator, key, tir_packing_head_words(info),
+                       (uint32_t)bytes, maps ? parts + maps + TIR_WATCHDOG_BYTES / 8 + 1 : 0);
 }
 
 void tir_layout_finish(struct launch_layout *layout)
@@ -298,18 +303,10 @@ static tir_status check_memory(struct packing *p, const tir_artifact_param *para
 }
 
 tir_status tir_packing_view(struct packing *p, const tir_artifact_param *param,
-                            const tir_rt_arg *arg, struct tensor_view *view,
-                            int64_t dense[TIR_MAX_RANK])
+                            const tir_rt_arg *arg, struct tensor_view *view)
 {
     tir_status status = view_of(p, param, arg, view);
-    if (!status)
-        status = check_type(p, param, view);
-    if (status || view->strides)
-        return status;
-    view->strides = dense;
-    if (!contiguous(view->shape, view->rank, dense))
-        return REFUSE(p, "%.*s: the tensor has more than 2^63 elements", TIR_STR(param->name));
-    return TIR_OK;
+    return status ? status : check_type(p, param, view);
 }
 
 static tir_status pack_tensor(struct packing *p, uint32_t index, const tir_rt_arg *arg)
@@ -317,12 +314,14 @@ static tir_status pack_tensor(struct packing *p, uint32_t index, const tir_rt_ar
     const tir_artifact_param *param = &p->info->params[index];
     struct tensor_view view;
     int64_t dense[TIR_MAX_RANK];
-    tir_status status = tir_packing_view(p, param, arg, &view, dense);
+    tir_status status = tir_packing_view(p, param, arg, &view);
+    if (!status && !view.strides && !contiguous(view.shape, view.rank, dense))
+        status = REFUSE(p, "%.*s: the tensor has more than 2^63 elements", TIR_STR(param->name));
     if (!status)
         status = learn_dims(p, index, view.shape);
     if (status)
         return status;
-    const int64_t *strides = view.strides;
+    const int64_t *strides = view.strides ? view.strides : dense;
     int64_t span = span_of(view.shape, strides, view.rank, tir_element_bits(view.element));
     status = check_memory(p, param, &view, strides, span);
     if (status)
@@ -355,8 +354,10 @@ static tir_status pack(struct packing *p, const tir_rt_arg *args, uint32_t count
             scalar ? tir_packing_scalar(p, i, &args[i]) : pack_tensor(p, i, &args[i]);
         if (status)
             return status;
-        if (scalar)
+        if (scalar) {
             p->parts[p->part_count++] = p->block + p->kernel->layout->param[i];
+            p->reach[i] = (struct reach){0, 0};
+        }
     }
     for (uint32_t i = 0; i < info->dim_count; i++) {
         if (p->dims[i] > (int64_t)1 << 30)
@@ -382,11 +383,6 @@ struct footprint tir_packing_footprint(const struct packing *p, uint32_t index)
     return out;
 }
 
-static bool is_written(const struct packing *p, uint32_t param)
-{
-    return p->info->params[param].direction != TIR_DIRECTION_IN;
-}
-
 static bool overlap(const struct packing *p, uint32_t i, uint32_t j)
 {
     if (p->reach[i].end <= p->reach[j].low || p->reach[j].end <= p->reach[i].low)
@@ -400,7 +396,7 @@ tir_status tir_packing_overlap(const struct packing *p)
 {
     const tir_artifact_param *params = p->info->params;
     for (uint32_t i = 0; i < p->info->param_count; i++) {
-        if (params[i].kind == TIR_PARAM_SCALAR || !is_written(p, i))
+        if (!(p->kernel->layout->written >> i & 1))
             continue;
         const struct footprint f = tir_packing_footprint(p, i);
         if (p->reach[i].low < p->reach[i].end && tir_footprint_overlaps_itself(&f))
@@ -432,9 +428,11 @@ static tir_status check_conditions(struct packing *p)
 tir_status tir_packing_fill(struct packing *p, const tir_rt_kernel *kernel, const tir_rt_arg *args,
                             uint32_t count, tir_error *error)
 {
-    const bool can_plan = p->can_plan; // tir_packing_recall has been here
-    memset(p, 0, offsetof(struct packing, parts));
-    p->can_plan = can_plan;
+    const uint32_t key_words = p->key_words; // tir_packing_recall has been here
+    memset(p, 0, offsetof(struct packing, key));
+    p->key_words = key_words;
+    p->parts = p->own_parts;
+    p->block = p->own_block;
     p->kernel = kernel;
     p->info = kernel->info;
     p->device = &kernel->device->info;

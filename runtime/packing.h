@@ -15,8 +15,6 @@
 enum {
     TIR_BASE_PARTS = TIR_MAX_PARAMS * (1 + TIR_MAX_RANK) + TIR_MAX_DIMS,
     TIR_MAX_PARTS = TIR_BASE_PARTS + TIR_MAX_MAPS + TIR_WATCHDOG_BYTES / 8,
-    // Beside the block: three words, the dimensions, and of each parameter its value and reach.
-    TIR_PLAN_HEAD_WORDS = 3 + TIR_MAX_DIMS + 3 * TIR_MAX_PARAMS,
 };
 
 // What launches of a kernel have in common: where the parameters of all variants lie in the block,
@@ -25,6 +23,7 @@ struct launch_layout {
     uint16_t at[TIR_BASE_PARTS];    // of each part
     uint16_t param[TIR_MAX_PARAMS]; // of each parameter's first part
     uint64_t decisive;              // 1 << parameter for each scalar that a formula uses
+    uint64_t written;               // 1 << parameter for each tensor that the kernel writes
     uint32_t part_count;
     bool has_plans;
     struct plans plans;
@@ -51,19 +50,21 @@ struct packing {
     uint32_t facts;
     bool has_output, has_work; // has_work: some output has elements
     bool is_tuned;             // its configuration was chosen by measurement
-    bool is_recalled;          // variant, tensor maps and grid are those of a plan
-    bool can_plan;             // `key` is that of the arguments
+    struct plan *plan;         // whose variant, tensor maps and grid these are, or NULL
+    uint32_t key_words;        // of `key`, that of the arguments; 0: they have none
     uint32_t part_count;
     uint32_t variant; // the one that was picked; from their count on a sequence
     uint64_t misfits; // 1 << variant for each whose tensor maps do not exist
     int64_t cost;     // of it; 0: it has none
     uint32_t grid[3];
     size_t params_size;
+    void **parts;   // parameters of the kernel in `block`, and NULL; of one without maps not all
+    uint8_t *block; // of the plan or, without one, `own_block`; of `parts` the same
     // From here on nothing is set at first.
-    void *parts[TIR_MAX_PARTS + 1]; // parameters of the kernel in `block`
     uint64_t key[TIR_PLAN_KEY_WORDS];
-    struct reach reach[TIR_MAX_PARAMS]; // of a tensor; no bytes: it has no elements
-    _Alignas(TIR_MAP_ALIGN) uint8_t block[TIR_MAX_PARAM_BYTES];
+    struct reach reach[TIR_MAX_PARAMS]; // no bytes: it is a scalar or has no elements
+    void *own_parts[TIR_MAX_PARTS + 1];
+    _Alignas(TIR_MAP_ALIGN) uint8_t own_block[TIR_MAX_PARAM_BYTES];
 };
 
 // pack.c
@@ -72,11 +73,10 @@ void tir_layout_init(struct launch_layout *layout, const tir_artifact_kernel *in
                      const tir_allocator *allocator);
 void tir_layout_finish(struct launch_layout *layout);
 
-// The tensor that is the argument for a parameter, with its strides in any case, which may lie in
-// `dense`. TIR_ERR_INVALID: there is none, or it is of another type.
+// The tensor that is the argument for a parameter. TIR_ERR_INVALID: there is none, or it is of
+// another type.
 tir_status tir_packing_view(struct packing *p, const tir_artifact_param *param,
-                            const tir_rt_arg *arg, struct tensor_view *view,
-                            int64_t dense[TIR_MAX_RANK]);
+                            const tir_rt_arg *arg, struct tensor_view *view);
 // Checks a scalar and writes it into the block.
 tir_status tir_packing_scalar(struct packing *p, uint32_t index, const tir_rt_arg *arg);
 // Checks the arguments and the kernel's conditions, and packs them.
@@ -114,12 +114,18 @@ tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_laun
 
 // recall.c: plans.
 
+// Words of a plan beside its parameters.
+uint32_t tir_packing_head_words(const tir_artifact_kernel *info);
+
 enum recall_use { RECALL_LAUNCH, RECALL_STEP };
 
-// Packs arguments for which there is a plan. False: there is none, or they need a closer look; then
-// tir_packing_fill is next. `wanted` is that of the launch options.
+// Packs arguments for which there is a plan, into the plan, which tir_packing_done gives back.
+// False: there is none, or they need a closer look; then tir_packing_fill is next. `wanted` is that
+// of the launch options.
 bool tir_packing_recall(struct packing *p, const tir_rt_kernel *kernel, const tir_rt_arg *args,
                         uint32_t count, int32_t wanted, enum recall_use use, tir_error *error);
+// Gives the plan back, if it has one.
+void tir_packing_done(struct packing *p);
 // Makes a plan of a launch that tir_packing_recall knew nothing of.
 void tir_packing_remember(const struct packing *p);
 

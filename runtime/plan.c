@@ -2,36 +2,34 @@
 // A table of what was decided before, which threads read without waiting.
 //
 // A key has a few neighbouring slots. A slot's plan is allocated when it is first used and freed
-// with the table, so a reader may look at it at any time. A plan that is given up is written over.
-// Its version is odd meanwhile, and a reader that sees an odd or a changed version has found
-// nothing.
+// with the table, so a thread may look at it at any time. It takes the plan before it reads more
+// than the hash, and uses it where it lies; nobody waits for a plan that is taken. Who finds it so
+// makes another one for the same key, which goes into the next slot: threads that launch the same
+// at the same time soon have a plan each.
 
 #include "plan.h"
 
+#include <string.h>
+
+#include "artifact.h"
 #include "host.h"
 
 enum { NEIGHBOURS = 4 };
 
-struct plan {
-    atomic_uint_fast64_t version; // 0: nothing was written yet
-    _Atomic uint64_t hash;
-    atomic_uint block_words;
-    _Atomic uint64_t words[]; // the key, the head, the block
-};
-
 static size_t plan_bytes(const struct plans *plans)
 {
-    const size_t words = (size_t)plans->key_words + plans->head_words + plans->block_words;
-    return sizeof(struct plan) + words * sizeof(_Atomic uint64_t);
+    return sizeof(struct plan) + (plans->key_words + plans->head_words) * sizeof(uint64_t) +
+           plans->part_count * sizeof(void *) + TIR_MAP_ALIGN - 1 + plans->block_bytes;
 }
 
 void tir_plans_init(struct plans *plans, const tir_allocator *allocator, uint32_t key_words,
-                    uint32_t head_words, uint32_t block_words)
+                    uint32_t head_words, uint32_t block_bytes, uint32_t part_count)
 {
     plans->allocator = allocator;
     plans->key_words = key_words;
     plans->head_words = head_words;
-    plans->block_words = block_words;
+    plans->block_bytes = block_bytes;
+    plans->part_count = part_count;
     pthread_mutex_init(&plans->lock, NULL);
 }
 
@@ -58,102 +56,92 @@ static uint64_t hash_of(const uint64_t *key, uint32_t count)
     return a ^ a >> 29;
 }
 
-static struct plan *slot(const struct plans *plans, uint64_t hash, uint32_t neighbour)
+static uint32_t slot_of(uint64_t hash, uint32_t neighbour)
 {
-    const uint64_t at = (hash + neighbour) % TIR_PLAN_SLOTS;
-    return atomic_load_explicit(&plans->slots[at], memory_order_acquire);
+    return (uint32_t)((hash + neighbour) % TIR_PLAN_SLOTS);
 }
 
-static uint64_t word(const _Atomic uint64_t *at)
+static struct plan *plan_in(const struct plans *plans, uint32_t slot)
 {
-    return atomic_load_explicit(at, memory_order_relaxed);
+    return atomic_load_explicit(&plans->slots[slot], memory_order_acquire);
 }
 
-static bool read_plan(const struct plans *plans, const struct plan *plan, uint64_t hash,
-                      const uint64_t *key, uint64_t *head, uint8_t *block)
+static bool has_hash(const struct plan *plan, uint64_t hash)
 {
-    const uint64_t version = atomic_load_explicit(&plan->version, memory_order_acquire);
-    const uint32_t words = atomic_load_explicit(&plan->block_words, memory_order_relaxed);
-    const _Atomic uint64_t *at = plan->words + plans->key_words;
-    if (version == 0 || version % 2 || word(&plan->hash) != hash)
-        return false;
-    for (uint32_t i = 0; i < plans->key_words; i++)
-        if (word(&plan->words[i]) != key[i])
-            return false;
-    for (uint32_t i = 0; i < plans->head_words; i++)
-        head[i] = word(at++);
-    for (uint32_t i = 0; i < words; i++) { // no plan has more than there is room for
-        const uint64_t bytes = word(at++);
-        memcpy(block + i * sizeof bytes, &bytes, sizeof bytes);
-    }
-    atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&plan->version, memory_order_relaxed) == version;
+    return atomic_load_explicit(&plan->hash, memory_order_relaxed) == hash;
 }
 
-bool tir_plans_find(const struct plans *plans, const uint64_t *key, uint64_t *head, uint8_t *block)
+static bool try_to_take(struct plan *plan)
 {
-    const uint64_t hash = hash_of(key, plans->key_words);
+    return !atomic_load_explicit(&plan->is_taken, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&plan->is_taken, true, memory_order_acquire);
+}
+
+void tir_plans_give(struct plan *plan)
+{
+    atomic_store_explicit(&plan->is_taken, false, memory_order_release);
+}
+
+struct plan *tir_plans_take(const struct plans *plans, const uint64_t *key, uint32_t key_words)
+{
+    const uint64_t hash = hash_of(key, key_words);
     for (uint32_t i = 0; i < NEIGHBOURS; i++) {
-        const struct plan *plan = slot(plans, hash, i);
+        struct plan *plan = plan_in(plans, slot_of(hash, i));
         if (!plan)
-            return false;
-        if (read_plan(plans, plan, hash, key, head, block))
-            return true;
+            return NULL;
+        if (!has_hash(plan, hash) || !try_to_take(plan))
+            continue;
+        if (memcmp(plan->key, key, key_words * sizeof *key) == 0)
+            return plan;
+        tir_plans_give(plan);
     }
-    return false;
+    return NULL;
 }
 
-static void put(_Atomic uint64_t **at, uint64_t value)
+// A new plan, which is taken.
+static struct plan *new_plan(const struct plans *plans)
 {
-    atomic_store_explicit((*at)++, value, memory_order_relaxed);
+    struct plan *plan = tir_host_alloc(plans->allocator, plan_bytes(plans));
+    if (!plan)
+        return NULL;
+    plan->head = plan->key + plans->key_words;
+    plan->parts = (void **)(plan->head + plans->head_words);
+    const uintptr_t end = (uintptr_t)(plan->parts + plans->part_count);
+    plan->block = (uint8_t *)(plan->parts + plans->part_count) + (0 - end) % TIR_MAP_ALIGN;
+    atomic_init(&plan->is_taken, true);
+    return plan;
 }
 
-static void write_plan(const struct plans *plans, struct plan *plan, uint64_t hash,
-                       const uint64_t *key, const uint64_t *head, const uint8_t *block,
-                       uint32_t block_words)
-{
-    _Atomic uint64_t *at = plan->words;
-    const uint64_t version = atomic_load_explicit(&plan->version, memory_order_relaxed);
-    atomic_store_explicit(&plan->version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&plan->hash, hash, memory_order_relaxed);
-    atomic_store_explicit(&plan->block_words, block_words, memory_order_relaxed);
-    for (uint32_t i = 0; i < plans->key_words; i++)
-        put(&at, key[i]);
-    for (uint32_t i = 0; i < plans->head_words; i++)
-        put(&at, head[i]);
-    for (uint32_t i = 0; i < block_words; i++) {
-        uint64_t bytes;
-        memcpy(&bytes, block + i * sizeof bytes, sizeof bytes);
-        put(&at, bytes);
-    }
-    atomic_store_explicit(&plan->version, version + 2, memory_order_release);
-}
-
-// The slot of this hash, a free one, or one that is given up.
-static uint32_t choose_slot(struct plans *plans, uint64_t hash)
+// A plan that is taken: one of this hash, a new one, or one that is given up.
+static struct plan *choose(struct plans *plans, uint64_t hash)
 {
     for (uint32_t i = 0; i < NEIGHBOURS; i++) {
-        const struct plan *plan = slot(plans, hash, i);
-        if (!plan || word(&plan->hash) == hash)
-            return (uint32_t)((hash + i) % TIR_PLAN_SLOTS);
+        struct plan *plan = plan_in(plans, slot_of(hash, i));
+        if (plan && has_hash(plan, hash) && try_to_take(plan))
+            return plan;
+        if (plan)
+            continue;
+        plan = new_plan(plans);
+        atomic_store_explicit(&plans->slots[slot_of(hash, i)], plan, memory_order_release);
+        return plan;
     }
-    return (uint32_t)((hash + plans->turn++ % NEIGHBOURS) % TIR_PLAN_SLOTS);
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+        struct plan *plan = plan_in(plans, slot_of(hash, plans->turn++ % NEIGHBOURS));
+        if (try_to_take(plan))
+            return plan;
+    }
+    return NULL;
 }
 
-void tir_plans_keep(struct plans *plans, const uint64_t *key, const uint64_t *head,
-                    const uint8_t *block, uint32_t block_words)
+struct plan *tir_plans_make(struct plans *plans, const uint64_t *key, uint32_t key_words)
 {
-    const uint64_t hash = hash_of(key, plans->key_words);
+    const uint64_t hash = hash_of(key, key_words);
     pthread_mutex_lock(&plans->lock);
-    const uint32_t at = choose_slot(plans, hash);
-    struct plan *plan = atomic_load_explicit(&plans->slots[at], memory_order_relaxed);
-    const bool is_new = !plan;
-    if (is_new)
-        plan = tir_host_alloc(plans->allocator, plan_bytes(plans));
-    if (plan)
-        write_plan(plans, plan, hash, key, head, block, block_words);
-    if (is_new && plan)
-        atomic_store_explicit(&plans->slots[at], plan, memory_order_release);
+    struct plan *plan = choose(plans, hash);
     pthread_mutex_unlock(&plans->lock);
+    if (!plan)
+        return NULL;
+    atomic_store_explicit(&plan->hash, hash, memory_order_relaxed);
+    memcpy(plan->key, key, key_words * sizeof *key);
+    return plan;
 }

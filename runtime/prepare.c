@@ -74,7 +74,7 @@ static tir_status add_launch(struct wishes *w, const tir_rt_prepare *launch, tir
 {
     struct packing p;
     bool done = false;
-    p.can_plan = false;
+    p.key_words = 0;
     tir_status status = tir_packing_fill(&p, launch->kernel, launch->args, launch->count, error);
     if (status)
         return status;

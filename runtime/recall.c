@@ -5,11 +5,12 @@
 // choice of a variant, its tensor maps and its grid, follows from the shapes and strides of the
 // tensors, the lowest bits of their addresses, and the scalars that formulas use. These are the key
 // of a plan:
-//     wanted variant | 4 bits of each address | per tensor shape, stride, ... | scalars
+//     wanted variant, use | tensors without strides, one bit each | 4 bits of each address |
+//     per tensor shape, stride, ... (or only shapes) | scalars
 // A plan holds the number of the variant (or, from their count on, of the sequence), the grid, and
-// the parameter block with its tensor maps. A launch that finds one writes its addresses and other
-// scalars into a copy of that block. It only has to look itself whether tensors share memory; where
-// their bytes overlap, there is no plan for it.
+// the parameter block with its tensor maps. A launch that finds one takes it, writes its addresses
+// and other scalars into that block, and the driver reads them there. It only has to look itself
+// whether tensors share memory; where their bytes overlap, there is no plan for it.
 
 #include <string.h>
 
@@ -18,116 +19,121 @@
 
 enum { LOW_BITS = 4, ADDRESS_BITS = 57 };
 
-// The key of these arguments, and the addresses of the tensors. False: they are not simple, and may
-// be wrong.
-static bool read_args(struct packing *p, const tir_rt_arg *args, uint64_t *key,
-                      uint64_t data[TIR_MAX_PARAMS])
+static uint64_t *read_dims(const struct tensor_view *view, uint64_t *at)
+{
+    for (uint32_t d = 0; d < view->rank; d++) {
+        *at++ = (uint64_t)view->shape[d];
+        if (view->strides)
+            *at++ = (uint64_t)view->strides[d];
+    }
+    return at;
+}
+
+// The words of the key of these arguments, and the addresses of the tensors. 0: they are not
+// simple, and may be wrong.
+static uint32_t read_args(struct packing *p, const tir_rt_arg *args, uint64_t *key,
+                          uint64_t data[TIR_MAX_PARAMS])
 {
     const tir_artifact_kernel *info = p->info;
-    uint64_t *at = key + (info->param_count + 15) / 16;
+    const uint64_t decisive = p->kernel->layout->decisive;
+    uint64_t *dense = key++, *low = key, *at = key + (info->param_count + 15) / 16;
+    *dense = 0;
     for (uint32_t i = 0; i < info->param_count; i++) {
         if (i % 16 == 0)
-            key[i / 16] = 0;
+            low[i / 16] = 0;
+        data[i] = 0;
         if (info->params[i].kind == TIR_PARAM_SCALAR) {
             if (args[i].kind != TIR_RT_SCALAR)
-                return false;
-            if (p->kernel->layout->decisive >> i & 1)
+                return 0;
+            if (decisive >> i & 1)
                 *at++ = args[i].as.scalar.value.u;
             continue;
         }
         struct tensor_view view;
-        int64_t dense[TIR_MAX_RANK];
-        if (tir_packing_view(p, &info->params[i], &args[i], &view, dense) || !view.data ||
+        if (tir_packing_view(p, &info->params[i], &args[i], &view) || !view.data ||
             view.data >> ADDRESS_BITS)
-            return false;
+            return 0;
         data[i] = view.data;
-        key[i / 16] |= (view.data & ((1u << LOW_BITS) - 1)) << i % 16 * LOW_BITS;
-        for (uint32_t d = 0; d < view.rank; d++) {
-            *at++ = (uint64_t)view.shape[d];
-            *at++ = (uint64_t)view.strides[d];
-        }
+        low[i / 16] |= (view.data & ((1u << LOW_BITS) - 1)) << i % 16 * LOW_BITS;
+        *dense |= (uint64_t)!view.strides << i;
+        at = read_dims(&view, at);
     }
-    return true;
+    return (uint32_t)(at - dense);
 }
 
 // ---- a plan in words
 
 enum { HEAD_NUMBER, HEAD_GRID, HEAD_SIZE, HEAD_REST };
 
+// After those: of each tensor the bytes before and after its address that it reaches, the
+// dimensions, and the value of each parameter.
+uint32_t tir_packing_head_words(const tir_artifact_kernel *info)
+{
+    return HEAD_REST + 2 * info->param_count + info->dim_count + info->param_count;
+}
+
+// Whether what a tensor reaches does not lie within the numbers that addresses are.
+static bool is_cut_off(const struct reach *reach)
+{
+    return reach->low < reach->end && (!reach->low || reach->end == UINT64_MAX);
+}
+
+static void write_spans(const struct packing *p, uint64_t *out)
+{
+    for (uint32_t i = 0; i < p->info->param_count; i++, out += 2) {
+        uint64_t data = 0;
+        if (p->reach[i].end)
+            memcpy(&data, p->block + p->kernel->layout->param[i], sizeof data);
+        out[0] = data - p->reach[i].low;
+        out[1] = p->reach[i].end - data;
+    }
+}
+
+// Whether no tensor that is written shares bytes with another one.
+static bool are_apart(const struct packing *p, const uint64_t *data)
+{
+    const uint64_t *span = p->plan->head + HEAD_REST, written = p->kernel->layout->written;
+    struct {
+        int64_t low, end;
+    } reach[TIR_MAX_PARAMS];
+    const uint32_t count = p->info->param_count;
+    for (uint32_t i = 0; i < count; i++) {
+        reach[i].low = (int64_t)(data[i] - span[2 * i]);
+        reach[i].end = (int64_t)(data[i] + span[2 * i + 1]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; written >> i & 1 && j < count; j++)
+            if (j != i && reach[i].low < reach[j].end && reach[j].low < reach[i].end)
+                return false;
+    return true;
+}
+
 static void write_head(const struct packing *p, uint64_t *head)
 {
     const tir_artifact_kernel *info = p->info;
+    uint64_t *dims = head + HEAD_REST + 2 * info->param_count;
     head[HEAD_NUMBER] = p->variant | (uint64_t)p->is_tuned << 32;
     head[HEAD_GRID] = p->grid[0] | (uint64_t)p->grid[1] << 32;
     head[HEAD_SIZE] = p->params_size | (uint64_t)p->grid[2] << 32;
-    uint64_t *at = head + HEAD_REST;
-    for (uint32_t i = 0; i < info->dim_count; i++)
-        *at++ = (uint64_t)p->dims[i];
-    for (uint32_t i = 0; i < info->param_count; i++)
-        *at++ = (uint64_t)p->values[i];
+    memcpy(dims, p->dims, info->dim_count * sizeof *dims);
+    memcpy(dims + info->dim_count, p->values, info->param_count * sizeof *dims);
+    write_spans(p, head + HEAD_REST);
 }
 
 static void read_head(struct packing *p, const uint64_t *head)
 {
     const tir_artifact_kernel *info = p->info;
+    const uint64_t *dims = head + HEAD_REST + 2 * info->param_count;
     p->variant = (uint32_t)head[HEAD_NUMBER];
     p->is_tuned = head[HEAD_NUMBER] >> 32;
     p->grid[0] = (uint32_t)head[HEAD_GRID];
     p->grid[1] = (uint32_t)(head[HEAD_GRID] >> 32);
     p->params_size = (uint32_t)head[HEAD_SIZE];
     p->grid[2] = (uint32_t)(head[HEAD_SIZE] >> 32);
-    memcpy(p->dims, head + HEAD_REST, info->dim_count * sizeof *p->dims);
-    memcpy(p->values, head + HEAD_REST + info->dim_count, info->param_count * sizeof *p->values);
-}
-
-// Of each tensor the bytes before and after its address that it reaches.
-static uint64_t *reaches_of(const struct packing *p, uint64_t *head)
-{
-    return head + HEAD_REST + p->info->dim_count + p->info->param_count;
-}
-
-static bool write_reaches(const struct packing *p, uint64_t *out)
-{
-    for (uint32_t i = 0; i < p->info->param_count; i++, out += 2) {
-        uint64_t data = 0;
-        out[0] = out[1] = 0;
-        if (p->info->params[i].kind == TIR_PARAM_SCALAR || p->reach[i].low == p->reach[i].end)
-            continue;
-        memcpy(&data, p->block + p->kernel->layout->param[i], sizeof data);
-        if (!p->reach[i].low || p->reach[i].end == UINT64_MAX)
-            return false; // cut off
-        out[0] = data - p->reach[i].low;
-        out[1] = p->reach[i].end - data;
-    }
-    return true;
-}
-
-// Whether no tensor that is written shares bytes with another one.
-static bool are_apart(const struct packing *p)
-{
-    const tir_artifact_kernel *info = p->info;
-    for (uint32_t i = 0; i < info->param_count; i++) {
-        const tir_artifact_param *param = &info->params[i];
-        if (param->kind == TIR_PARAM_SCALAR || param->direction == TIR_DIRECTION_IN)
-            continue;
-        for (uint32_t j = 0; j < info->param_count; j++)
-            if (j != i && p->reach[i].low < p->reach[j].end && p->reach[j].low < p->reach[i].end)
-                return false;
-    }
-    return true;
-}
-
-static bool read_reaches(struct packing *p, const uint64_t *in, const uint64_t *data)
-{
-    for (uint32_t i = 0; i < p->info->param_count; i++, in += 2) {
-        p->reach[i] = (struct reach){0, 0};
-        if (!in[1])
-            continue;
-        if (data[i] <= in[0])
-            return false;
-        p->reach[i] = (struct reach){data[i] - in[0], data[i] + in[1]};
-    }
-    return true;
+    if (p->variant < info->variant_count)
+        return; // only the formulas of a sequence are evaluated each time
+    memcpy(p->dims, dims, info->dim_count * sizeof *dims);
+    memcpy(p->values, dims + info->dim_count, info->param_count * sizeof *dims);
 }
 
 // ---- the block
@@ -148,24 +154,26 @@ static bool write_args(struct packing *p, const tir_rt_arg *args, const uint64_t
     const tir_artifact_variant *variant = p->kernel->functions[p->variant].info;
     uint8_t *map = p->block + tir_packing_maps_at(p, variant);
     for (uint32_t i = 0; i < variant->map_count; i++, map += TIR_TENSOR_MAP_BYTES)
-        tir_tensor_map_set(map, TIR_MAP_ADDRESS, 0, data[variant->maps[i].param]);
+        tir_tensor_map_move(map, data[variant->maps[i].param]);
     return true;
 }
 
-static void list_parts(struct packing *p)
+static bool use_plan(struct packing *p, const tir_rt_arg *args, const uint64_t *data,
+                     enum recall_use use)
 {
-    const struct launch_layout *layout = p->kernel->layout;
-    for (uint32_t i = 0; i < layout->part_count; i++)
-        p->parts[i] = p->block + layout->at[i];
-    p->part_count = layout->part_count;
+    p->block = p->plan->block;
+    p->parts = p->plan->parts;
+    read_head(p, p->plan->head);
+    return write_args(p, args, data) && (use != RECALL_LAUNCH || are_apart(p, data));
 }
 
 bool tir_packing_recall(struct packing *p, const tir_rt_kernel *kernel, const tir_rt_arg *args,
                         uint32_t count, int32_t wanted, enum recall_use use, tir_error *error)
 {
     const struct launch_layout *layout = kernel->layout;
-    uint64_t data[TIR_MAX_PARAMS], head[TIR_PLAN_HEAD_WORDS];
-    p->can_plan = false;
+    uint64_t data[TIR_MAX_PARAMS];
+    p->plan = NULL;
+    p->key_words = 0;
     if (!layout->has_plans || count != kernel->info->param_count)
         return false;
     p->kernel = kernel;
@@ -173,26 +181,47 @@ bool tir_packing_recall(struct packing *p, const tir_rt_kernel *kernel, const ti
     p->device = &kernel->device->info;
     p->error = NULL;
     p->key[0] = (uint32_t)wanted | (uint64_t)use << 32;
-    p->can_plan = read_args(p, args, p->key + 1, data);
-    if (!p->can_plan || !tir_plans_find(&layout->plans, p->key, head, p->block))
+    const uint32_t words = read_args(p, args, p->key + 1, data);
+    if (!words)
         return false;
-    read_head(p, head);
-    if (!write_args(p, args, data) || !read_reaches(p, reaches_of(p, head), data) ||
-        (use == RECALL_LAUNCH && !are_apart(p)))
-        return false;
-    list_parts(p);
+    p->key_words = 1 + words;
+    p->plan = tir_plans_take(&layout->plans, p->key, p->key_words);
+    if (p->plan && !use_plan(p, args, data, use))
+        tir_packing_done(p);
     p->error = error;
-    p->is_recalled = true;
-    return true;
+    return p->plan;
+}
+
+void tir_packing_done(struct packing *p)
+{
+    if (p->plan)
+        tir_plans_give(p->plan);
+    p->plan = NULL;
+}
+
+// The parts of a launch with tensor maps, in the plan's own block.
+static void write_parts(const struct packing *p, struct plan *plan)
+{
+    uint32_t i = 0;
+    for (; p->parts[i]; i++)
+        plan->parts[i] = plan->block + ((uint8_t *)p->parts[i] - p->block);
+    plan->parts[i] = NULL;
 }
 
 void tir_packing_remember(const struct packing *p)
 {
-    uint64_t head[TIR_PLAN_HEAD_WORDS];
-    if (!p->can_plan)
+    const bool is_sequence = p->variant >= p->info->variant_count;
+    if (!p->key_words)
         return;
-    write_head(p, head);
-    if (write_reaches(p, reaches_of(p, head)))
-        tir_plans_keep(&p->kernel->layout->plans, p->key, head, p->block,
-                       (uint32_t)(p->params_size + 7) / 8);
+    for (uint32_t i = 0; i < p->info->param_count; i++)
+        if (is_cut_off(&p->reach[i]))
+            return;
+    struct plan *plan = tir_plans_make(&p->kernel->layout->plans, p->key, p->key_words);
+    if (!plan)
+        return;
+    write_head(p, plan->head);
+    memcpy(plan->block, p->block, p->params_size);
+    if (!is_sequence && p->kernel->functions[p->variant].info->map_count)
+        write_parts(p, plan);
+    tir_plans_give(plan);
 }

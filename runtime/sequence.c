@@ -77,12 +77,20 @@ static tir_status pack_step(struct run *r, uint32_t index)
 static tir_status pack_steps(struct run *r, uint64_t memory)
 {
     tir_status status = TIR_OK;
+    for (uint32_t i = 0; i < r->sequence->step_count; i++)
+        r->steps[i].plan = NULL;
     for (uint32_t i = 0; i < r->sequence->scratch_count; i++)
         r->scratch[i] = tir_rt_arg_tensor(memory + r->offsets[i], r->sequence->scratch[i].element,
                                           r->sequence->scratch[i].rank, r->shapes[i], NULL);
     for (uint32_t i = 0; i < r->sequence->step_count && !status; i++)
         status = pack_step(r, i);
     return status;
+}
+
+static void release_steps(struct run *r)
+{
+    for (uint32_t i = 0; i < r->sequence->step_count; i++)
+        tir_packing_done(&r->steps[i]);
 }
 
 // The report is of the first step, but for whether anything was launched.
@@ -121,6 +129,7 @@ static tir_status launch(struct run *r, uint32_t index, void *stream,
         status = tir_packing_choose(&r->steps[i], -1, TIR_ANY_CONFIG);
     if (!status)
         status = launch_steps(r, stream, options, &report);
+    release_steps(r);
     if (takes) {
         tir_error *error = status ? NULL : r->error;
         tir_status given = device->ops->scratch_give(device, stream, memory, error);
@@ -214,11 +223,13 @@ tir_status tir_sequence_steps(const struct packing *whole, const tir_rt_arg *arg
         if (found || i == whole->info->sequence_count)
             return found ? found : status;
         status = place_all(&r, i);
-        if (!status)
-            status = pack_steps(&r, anywhere);
+        if (status)
+            continue;
+        status = pack_steps(&r, anywhere);
         *done = !status;
+        for (uint32_t s = 0; s < r.sequence->step_count && !status; s++)
+            status = visit(user, r.steps[s].kernel, r.steps[s].variant, whole->error);
+        release_steps(&r);
     }
-    for (uint32_t i = 0; i < r.sequence->step_count && !status; i++)
-        status = visit(user, r.steps[i].kernel, r.steps[i].variant, whole->error);
     return status;
 }

@@ -3,6 +3,8 @@
 #ifndef TIR_RUNTIME_TENSOR_BITS_H
 #define TIR_RUNTIME_TENSOR_BITS_H
 
+#include <string.h>
+
 #include "tir/tensor_map.h"
 
 // The fields that tensormap.replace can write.
@@ -24,6 +26,11 @@ enum tir_map_field {
 // code that ptxas makes of tensormap.replace does the same. `index`: the dimension.
 void tir_tensor_map_set(uint8_t bytes[TIR_TENSOR_MAP_BYTES], enum tir_map_field field,
                         uint32_t index, uint64_t value);
+// The same for the address of a map that was encoded, in whose word no other bits are set.
+static inline void tir_tensor_map_move(uint8_t bytes[TIR_TENSOR_MAP_BYTES], uint64_t address)
+{
+    memcpy(bytes, &address, sizeof address);
+}
 // Whether it is one of im2col.
 int tir_tensor_map_is_im2col(const uint8_t bytes[TIR_TENSOR_MAP_BYTES]);
 // The same as tir_tensor_map_decode for maps that instructions have made. Those never write what

@@ -645,6 +645,14 @@ static void perform(const struct fake_launch *record)
 
 // parts: each parameter, then NULL; the first is where the runtime's block of TIR_MAX_PARAM_BYTES
 // begins. NULL: extra names the block and its size.
+// The bytes from the first to the end of the last parameter. A driver knows the size of each from
+// the code; here the last one is a tensor map where it lies as one does, and else a word.
+static size_t size_of_parts(void **parts, uint32_t count)
+{
+    const size_t last = (uintptr_t)parts[count - 1] % 64 ? 8 : 128;
+    return (size_t)((uint8_t *)parts[count - 1] - (uint8_t *)parts[0]) + last;
+}
+
 static cu_result launch(cu_function function, const struct cu_launch_config *config, void **parts,
                         void **extra)
 {
@@ -668,7 +676,7 @@ static cu_result launch(cu_function function, const struct cu_launch_config *con
     while (parts && parts[record.parts])
         record.parts++;
     if (parts)
-        memcpy(record.params, params, sizeof record.params);
+        memcpy(record.params, params, size_of_parts(parts, record.parts));
     for (; extra && *extra; extra += 2) {
         if ((uintptr_t)extra[0] == TIR_CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT)
             params = extra[1];

@@ -13,12 +13,7 @@
 #include "alloc.h"
 #include "plan.h"
 
-enum { KEY_WORDS = 5, HEAD_WORDS = 3, BLOCK_WORDS = 9, KEYS = 5 * TIR_PLAN_SLOTS };
-
-struct value {
-    uint64_t head[HEAD_WORDS];
-    uint8_t block[8 * BLOCK_WORDS];
-};
+enum { KEY_WORDS = 5, HEAD_WORDS = 3, BLOCK_BYTES = 72, PARTS = 2, KEYS = 5 * TIR_PLAN_SLOTS };
 
 static void make_key(uint64_t number, uint64_t key[KEY_WORDS])
 {
@@ -26,35 +21,69 @@ static void make_key(uint64_t number, uint64_t key[KEY_WORDS])
         key[i] = i == number % KEY_WORDS ? number : 1;
 }
 
-static struct value make_value(uint64_t number)
+static void init(struct plans *plans, const tir_allocator *allocator)
 {
-    struct value value;
-    for (uint64_t i = 0; i < HEAD_WORDS; i++)
-        value.head[i] = number * 1000 + i;
-    for (uint64_t i = 0; i < sizeof value.block; i++)
-        value.block[i] = (uint8_t)(number * 7 + i);
-    return value;
+    tir_plans_init(plans, allocator, KEY_WORDS, HEAD_WORDS, BLOCK_BYTES, PARTS);
 }
 
-// Whether the number's value is there; fails when another one is.
-static bool find(const struct plans *plans, uint64_t number, bool *right)
+static void write(struct plan *plan, uint64_t number)
+{
+    for (uint64_t i = 0; i < HEAD_WORDS; i++)
+        plan->head[i] = number * 1000 + i;
+    for (uint64_t i = 0; i < BLOCK_BYTES; i++)
+        plan->block[i] = (uint8_t)(number * 7 + i);
+    for (uint64_t i = 0; i < PARTS; i++)
+        plan->parts[i] = plan->block + number % (BLOCK_BYTES - i);
+}
+
+static bool is_right(const struct plan *plan, uint64_t number)
+{
+    bool right = (uintptr_t)plan->block % 64 == 0;
+    for (uint64_t i = 0; i < HEAD_WORDS; i++)
+        right &= plan->head[i] == number * 1000 + i;
+    for (uint64_t i = 0; i < BLOCK_BYTES; i++)
+        right &= plan->block[i] == (uint8_t)(number * 7 + i);
+    for (uint64_t i = 0; i < PARTS; i++)
+        right &= plan->parts[i] == plan->block + number % (BLOCK_BYTES - i);
+    return right;
+}
+
+static struct plan *take(const struct plans *plans, uint64_t number)
 {
     uint64_t key[KEY_WORDS];
-    struct value found, want = make_value(number);
     make_key(number, key);
-    if (!tir_plans_find(plans, key, found.head, found.block))
+    return tir_plans_take(plans, key, KEY_WORDS);
+}
+
+static struct plan *make(struct plans *plans, uint64_t number)
+{
+    uint64_t key[KEY_WORDS];
+    make_key(number, key);
+    return tir_plans_make(plans, key, KEY_WORDS);
+}
+
+// Whether the number's value is there. What is found is written anew, so that two threads that have
+// the same plan disturb each other.
+static bool find(const struct plans *plans, uint64_t number, bool *right)
+{
+    struct plan *plan = take(plans, number);
+    if (!plan)
         return false;
-    *right &= memcmp(found.head, want.head, sizeof found.head) == 0 &&
-              memcmp(found.block, want.block, sizeof found.block) == 0;
+    *right &= is_right(plan, number);
+    memset(plan->block, 0, BLOCK_BYTES);
+    write(plan, number);
+    *right &= is_right(plan, number);
+    tir_plans_give(plan);
     return true;
 }
 
 static void keep(struct plans *plans, uint64_t number)
 {
-    uint64_t key[KEY_WORDS];
-    const struct value value = make_value(number);
-    make_key(number, key);
-    tir_plans_keep(plans, key, value.head, value.block, BLOCK_WORDS);
+    struct plan *plan = make(plans, number);
+    if (!plan)
+        return;
+    write(plan, number);
+    tir_plans_give(plan);
 }
 
 static void test_kept(void **state)
@@ -65,7 +94,7 @@ static void test_kept(void **state)
     struct plans plans = {0};
     bool right = true;
     uint32_t found = 0;
-    tir_plans_init(&plans, &allocator, KEY_WORDS, HEAD_WORDS, BLOCK_WORDS);
+    init(&plans, &allocator);
     for (uint64_t i = 0; i < KEYS; i++) {
         assert_false(find(&plans, i, &right));
         keep(&plans, i);
@@ -86,11 +115,40 @@ static void test_no_memory(void **state)
     const tir_allocator allocator = counting_allocator(&counting);
     struct plans plans = {0};
     bool right = true;
-    tir_plans_init(&plans, &allocator, KEY_WORDS, HEAD_WORDS, BLOCK_WORDS);
+    init(&plans, &allocator);
     keep(&plans, 1);
     assert_false(find(&plans, 1, &right));
     keep(&plans, 1);
     assert_true(find(&plans, 1, &right) && right);
+    tir_plans_finish(&plans);
+    assert_int_equal(counting.live, 0);
+}
+
+// Who has a plan has it alone; others get another one for the same key, as long as there are slots.
+static void test_taken(void **state)
+{
+    (void)state;
+    struct counting counting = {.countdown = -1};
+    const tir_allocator allocator = counting_allocator(&counting);
+    struct plans plans = {0};
+    struct plan *taken[5];
+    init(&plans, &allocator);
+    for (uint64_t i = 0; i < 4; i++) {
+        assert_null(take(&plans, 1));
+        taken[i] = make(&plans, 1);
+        assert_non_null(taken[i]);
+        for (uint64_t j = 0; j < i; j++)
+            assert_ptr_not_equal(taken[i], taken[j]);
+    }
+    assert_null(take(&plans, 1));
+    assert_null(make(&plans, 1));
+    tir_plans_give(taken[2]);
+    taken[4] = take(&plans, 1);
+    assert_ptr_equal(taken[4], taken[2]);
+    assert_null(take(&plans, 1));
+    // One that nobody has is written over rather than another one made.
+    tir_plans_give(taken[1]);
+    assert_ptr_equal(make(&plans, 1), taken[1]);
     tir_plans_finish(&plans);
     assert_int_equal(counting.live, 0);
 }
@@ -126,7 +184,7 @@ static void test_threads(void **state)
     struct plans plans = {0};
     pthread_t threads[THREADS];
     struct worker workers[THREADS];
-    tir_plans_init(&plans, &allocator, KEY_WORDS, HEAD_WORDS, BLOCK_WORDS);
+    init(&plans, &allocator);
     for (uint64_t i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){&plans, i, 0, true};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
@@ -145,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_taken),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
