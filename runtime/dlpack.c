@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // DLPack tensors as launch arguments.
 
+#include "dlpack.h"
+
 #include "dlpack_abi.h"
-#include "view.h"
 
 static const struct {
     uint8_t code, bits;
@@ -54,10 +55,10 @@ static bool is_addressable(const tir_rt_device_info *device, const struct dl_ten
 }
 
 const char *tir_dlpack_view(const tir_rt_device_info *device, const tir_rt_arg *arg,
-                            struct tensor_view *out)
+                            tir_rt_tensor *out, bool *read_only)
 {
     const struct dl_tensor *tensor = arg->as.dlpack;
-    bool read_only = false;
+    *read_only = false;
     if (!arg->as.dlpack)
         return "the DLPack tensor is NULL";
     if (arg->kind == TIR_RT_DLPACK_VERSIONED) {
@@ -65,16 +66,15 @@ const char *tir_dlpack_view(const tir_rt_device_info *device, const tir_rt_arg *
         if (managed->version_major != 1)
             return "the DLPack tensor is not of version 1";
         tensor = &managed->tensor;
-        read_only = managed->flags & DL_FLAG_READ_ONLY;
+        *read_only = managed->flags & DL_FLAG_READ_ONLY;
     }
     if (!is_addressable(device, tensor))
         return "the DLPack tensor is not in memory of this device";
     if (tensor->rank < 0)
         return "the DLPack tensor has a negative rank";
-    *out = (struct tensor_view){
+    *out = (tir_rt_tensor){
         .data = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset,
         .rank = (uint32_t)tensor->rank,
-        .read_only = read_only,
         .shape = tensor->shape,
         .strides = tensor->strides,
     };

@@ -354,9 +354,11 @@ TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
                                  const tir_rt_launch_options *options, tir_error *error)
 {
     tir_rt_launch_options own = TIR_RT_LAUNCH_OPTIONS_INIT;
-    tir_error local, cause = {0}; // cause: also of what was tried before that which works
+    tir_error local, cause; // cause: also of what was tried before that which works
     void *native;
     error = error ? error : &local;
+    cause.native = 0; // and no message; to clear all of it takes longer
+    cause.message[0] = 0;
     if (options && options->struct_size < offsetof(tir_rt_launch_options, step_reports))
         return tir_error_set(error, TIR_ERR_INVALID,
                              "the launch options have no proper struct_size");

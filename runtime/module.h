@@ -9,14 +9,14 @@
 struct loaded_function {
     // What the artifact says of it; of an open variant, once it is ready, what comes with its code.
     const tir_artifact_variant *info;
-    const tir_artifact_desc *code; // where that is, or NULL
-    struct watchdog *watchdog;     // or NULL
-    pthread_mutex_t lock;          // held while it is loaded
+    struct watchdog *watchdog; // or NULL
+    void *module;              // the device's module that it is in
+    void *native;              // the device's function
+    uint32_t most;             // of a persistent variant: most CTAs along x
     atomic_bool is_ready;
-    void *own;     // the device's module of this variant alone; NULL: it is in the whole
-    void *module;  // the device's module that it is in
-    void *native;  // the device's function
-    uint32_t most; // of a persistent variant: most CTAs along x
+    void *own; // the device's module of this variant alone; NULL: it is in the whole
+    const tir_artifact_desc *code; // where `info` is, or NULL
+    pthread_mutex_t lock;          // held while it is loaded
 };
 
 struct launch_layout;

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "dlpack.h"
 #include "error.h"
 #include "packing.h"
 
@@ -52,7 +53,7 @@ static void add_formulas(struct launch_layout *layout, const tir_artifact_kernel
 void tir_layout_init(struct launch_layout *layout, const tir_artifact_kernel *info,
                      const tir_allocator *allocator)
 {
-    uint32_t parts = 0, key = 2 + (info->param_count + 15) / 16;
+    uint32_t parts = 0, key = 1;
     uint32_t maps = 0; // of a variant, at most
     size_t at = 0, bytes = 0;
     add_formulas(layout, info);
@@ -64,9 +65,13 @@ void tir_layout_init(struct launch_layout *layout, const tir_artifact_kernel *in
         layout->param[i] = layout->at[first];
         for (uint32_t d = 0; d < param->rank; d++)
             place(layout, &parts, &at, 8);
-        key += is_scalar ? layout->decisive >> i & 1 : 2 * param->rank;
+        key += is_scalar ? layout->decisive >> i & 1 : 1 + 2 * param->rank;
+        if (is_scalar)
+            layout->scalars[layout->scalar_count++] = (uint8_t)i;
+        else
+            layout->tensors[layout->tensor_count++] = (uint8_t)i;
         if (!is_scalar && param->direction != TIR_DIRECTION_IN)
-            layout->written |= (uint64_t)1 << i;
+            layout->outputs[layout->output_count++] = (uint8_t)i;
     }
     for (uint32_t i = 0; i < info->dim_count; i++)
         place(layout, &parts, &at, 8);
@@ -115,7 +120,8 @@ static bool fits_unsigned(uint64_t value, uint32_t bits)
     return bits == 64 || value >> bits == 0;
 }
 
-tir_status tir_packing_scalar(struct packing *p, uint32_t index, const tir_rt_arg *arg)
+// Checks a scalar and writes it into the block.
+static tir_status pack_scalar(struct packing *p, uint32_t index, const tir_rt_arg *arg)
 {
     const tir_artifact_param *param = &p->info->params[index];
     const tir_rt_scalar *scalar = &arg->as.scalar;
@@ -152,43 +158,45 @@ tir_status tir_packing_scalar(struct packing *p, uint32_t index, const tir_rt_ar
 
 // ---- tensors
 
-static tir_status view_of(struct packing *p, const tir_artifact_param *param, const tir_rt_arg *arg,
-                          struct tensor_view *view)
+static const tir_rt_tensor *refuse_argument(struct packing *p, const tir_artifact_param *param,
+                                            const char *wrong)
 {
-    switch (arg->kind) {
-    case TIR_RT_TENSOR:
-        *view = (struct tensor_view){
-            .data = arg->as.tensor.data,
-            .element = arg->as.tensor.element,
-            .rank = arg->as.tensor.rank,
-            .shape = arg->as.tensor.shape,
-            .strides = arg->as.tensor.strides,
-        };
-        return TIR_OK;
-    case TIR_RT_DLPACK:
-    case TIR_RT_DLPACK_VERSIONED: {
-        const char *wrong = tir_dlpack_view(p->device, arg, view);
-        return wrong ? REFUSE(p, "%.*s: %s", TIR_STR(param->name), wrong) : TIR_OK;
-    }
-    case TIR_RT_SCALAR:
-        return REFUSE(p, "%.*s: a tensor is needed, not a scalar", TIR_STR(param->name));
-    }
-    return REFUSE(p, "%.*s: the argument is of no known kind", TIR_STR(param->name));
+    REFUSE(p, "%.*s: %s", TIR_STR(param->name), wrong);
+    return NULL;
+}
+
+static const tir_rt_tensor *other_tensor(struct packing *p, const tir_artifact_param *param,
+                                         const tir_rt_arg *arg, tir_rt_tensor *own)
+{
+    bool read_only;
+    if (arg->kind == TIR_RT_SCALAR)
+        return refuse_argument(p, param, "a tensor is needed, not a scalar");
+    if (arg->kind != TIR_RT_DLPACK && arg->kind != TIR_RT_DLPACK_VERSIONED)
+        return refuse_argument(p, param, "the argument is of no known kind");
+    const char *wrong = tir_dlpack_view(p->device, arg, own, &read_only);
+    if (!wrong && read_only && param->direction != TIR_DIRECTION_IN)
+        wrong = "a read-only tensor cannot be an output";
+    return wrong ? refuse_argument(p, param, wrong) : own;
+}
+
+// The tensor that is the argument for a parameter; it may lie in `own`. NULL: there is none.
+static const tir_rt_tensor *tensor_of(struct packing *p, const tir_artifact_param *param,
+                                      const tir_rt_arg *arg, tir_rt_tensor *own)
+{
+    return arg->kind == TIR_RT_TENSOR ? &arg->as.tensor : other_tensor(p, param, arg, own);
 }
 
 static tir_status check_type(struct packing *p, const tir_artifact_param *param,
-                             const struct tensor_view *view)
+                             const tir_rt_tensor *tensor)
 {
-    if (!accepts(param->element, view->element))
+    if (!accepts(param->element, tensor->element))
         return REFUSE(p, "%.*s: element type must be %s, not %s", TIR_STR(param->name),
-                      tir_element_name(param->element), tir_element_name(view->element));
-    if (view->rank != param->rank)
+                      tir_element_name(param->element), tir_element_name(tensor->element));
+    if (tensor->rank != param->rank)
         return REFUSE(p, "%.*s: rank must be %u, not %u", TIR_STR(param->name), param->rank,
-                      view->rank);
-    if (view->rank && !view->shape)
+                      tensor->rank);
+    if (tensor->rank && !tensor->shape)
         return REFUSE(p, "%.*s: the shape is NULL", TIR_STR(param->name));
-    if (view->read_only && param->direction != TIR_DIRECTION_IN)
-        return REFUSE(p, "%.*s: a read-only tensor cannot be an output", TIR_STR(param->name));
     return TIR_OK;
 }
 
@@ -251,7 +259,7 @@ static int64_t span_of(const int64_t *shape, const int64_t *strides, uint32_t ra
 }
 
 // The value of TIR_FORMULA_ALIGN for a tensor.
-static int64_t alignment_of(const tir_artifact_param *param, const struct tensor_view *view,
+static int64_t alignment_of(const tir_artifact_param *param, const tir_rt_tensor *view,
                             const int64_t *strides)
 {
     uint64_t bits = tir_element_bits(view->element), all = view->data * 8 | 256;
@@ -269,7 +277,7 @@ static int64_t alignment_of(const tir_artifact_param *param, const struct tensor
 }
 
 // The facts that hold for one tensor.
-static uint32_t facts_of(const struct tensor_view *view, const int64_t *strides, int64_t span,
+static uint32_t facts_of(const tir_rt_tensor *view, const int64_t *strides, int64_t span,
                          int64_t alignment)
 {
     uint32_t facts = TIR_FACT_ALL, inner = view->rank - 1;
@@ -283,7 +291,7 @@ static uint32_t facts_of(const struct tensor_view *view, const int64_t *strides,
 }
 
 static tir_status check_memory(struct packing *p, const tir_artifact_param *param,
-                               const struct tensor_view *view, const int64_t *strides, int64_t span)
+                               const tir_rt_tensor *view, const int64_t *strides, int64_t span)
 {
     uint32_t align = tir_element_bits(view->element) / 8;
     if (span < 0)
@@ -302,42 +310,36 @@ static tir_status check_memory(struct packing *p, const tir_artifact_param *para
     return TIR_OK;
 }
 
-tir_status tir_packing_view(struct packing *p, const tir_artifact_param *param,
-                            const tir_rt_arg *arg, struct tensor_view *view)
-{
-    tir_status status = view_of(p, param, arg, view);
-    return status ? status : check_type(p, param, view);
-}
-
 static tir_status pack_tensor(struct packing *p, uint32_t index, const tir_rt_arg *arg)
 {
     const tir_artifact_param *param = &p->info->params[index];
-    struct tensor_view view;
+    tir_rt_tensor own;
     int64_t dense[TIR_MAX_RANK];
-    tir_status status = tir_packing_view(p, param, arg, &view);
-    if (!status && !view.strides && !contiguous(view.shape, view.rank, dense))
+    const tir_rt_tensor *view = tensor_of(p, param, arg, &own);
+    tir_status status = view ? check_type(p, param, view) : TIR_ERR_INVALID;
+    if (!status && !view->strides && !contiguous(view->shape, view->rank, dense))
         status = REFUSE(p, "%.*s: the tensor has more than 2^63 elements", TIR_STR(param->name));
     if (!status)
-        status = learn_dims(p, index, view.shape);
+        status = learn_dims(p, index, view->shape);
     if (status)
         return status;
-    const int64_t *strides = view.strides ? view.strides : dense;
-    int64_t span = span_of(view.shape, strides, view.rank, tir_element_bits(view.element));
-    status = check_memory(p, param, &view, strides, span);
+    const int64_t *strides = view->strides ? view->strides : dense;
+    int64_t span = span_of(view->shape, strides, view->rank, tir_element_bits(view->element));
+    status = check_memory(p, param, view, strides, span);
     if (status)
         return status;
-    p->values[index] = alignment_of(param, &view, strides);
-    p->facts &= facts_of(&view, strides, span, p->values[index]);
+    p->values[index] = alignment_of(param, view, strides);
+    p->facts &= facts_of(view, strides, span, p->values[index]);
     if (param->direction != TIR_DIRECTION_IN) {
         p->has_output = true;
         p->has_work |= span > 0;
     }
     p->reach[index] = (struct reach){0, 0};
     if (span)
-        p->reach[index] =
-            tir_reach(view.data, tir_element_bits(view.element), view.rank, view.shape, strides);
-    put(p, &view.data, sizeof view.data);
-    for (uint32_t d = 0; d < view.rank; d++)
+        p->reach[index] = tir_reach(view->data, tir_element_bits(view->element), view->rank,
+                                    view->shape, strides);
+    put(p, &view->data, sizeof view->data);
+    for (uint32_t d = 0; d < view->rank; d++)
         put(p, &strides[d], sizeof strides[d]);
     return TIR_OK;
 }
@@ -350,8 +352,7 @@ static tir_status pack(struct packing *p, const tir_rt_arg *args, uint32_t count
                       count);
     for (uint32_t i = 0; i < count; i++) {
         bool scalar = info->params[i].kind == TIR_PARAM_SCALAR;
-        tir_status status =
-            scalar ? tir_packing_scalar(p, i, &args[i]) : pack_tensor(p, i, &args[i]);
+        tir_status status = scalar ? pack_scalar(p, i, &args[i]) : pack_tensor(p, i, &args[i]);
         if (status)
             return status;
         if (scalar) {
@@ -365,6 +366,64 @@ static tir_status pack(struct packing *p, const tir_rt_arg *args, uint32_t count
         put(p, &p->dims[i], sizeof p->dims[i]);
     }
     return TIR_OK;
+}
+
+// ---- plans
+
+static uint64_t *read_tensor(uint64_t *at, const tir_rt_tensor *tensor)
+{
+    enum { LOW_BITS = 4 };
+    const bool has_strides = tensor->strides;
+    *at++ = tensor->data % (1 << LOW_BITS) | (uint64_t)has_strides << LOW_BITS |
+            (uint64_t)tensor->element << 32;
+    for (uint32_t d = 0; d < tensor->rank; d++) {
+        *at++ = (uint64_t)tensor->shape[d];
+        if (has_strides)
+            *at++ = (uint64_t)tensor->strides[d];
+    }
+    return at;
+}
+
+// A wrong type is not refused here: there is no plan with it.
+bool tir_packing_key(struct packing *p, const tir_rt_arg *args, uint64_t data[TIR_MAX_PARAMS])
+{
+    enum { ADDRESS_BITS = 57 };
+    const struct launch_layout *layout = p->kernel->layout;
+    uint64_t *at = p->key + 1;
+    for (uint32_t t = 0; t < layout->tensor_count; t++) {
+        const uint32_t i = layout->tensors[t];
+        const tir_artifact_param *param = &p->info->params[i];
+        tir_rt_tensor own;
+        const tir_rt_tensor *tensor = tensor_of(p, param, &args[i], &own);
+        if (!tensor || tensor->rank != param->rank || (tensor->rank && !tensor->shape) ||
+            !tensor->data || tensor->data >> ADDRESS_BITS)
+            return false;
+        data[i] = tensor->data;
+        at = read_tensor(at, tensor);
+    }
+    for (uint32_t s = 0; s < layout->scalar_count; s++) {
+        const uint32_t i = layout->scalars[s];
+        if (!(layout->decisive >> i & 1))
+            continue;
+        if (args[i].kind != TIR_RT_SCALAR)
+            return false;
+        *at++ = args[i].as.scalar.value.u;
+    }
+    p->key_words = (uint32_t)(at - p->key);
+    return true;
+}
+
+bool tir_packing_args(struct packing *p, const tir_rt_arg *args, const uint64_t *data)
+{
+    const struct launch_layout *layout = p->kernel->layout;
+    for (uint32_t t = 0; t < layout->tensor_count; t++) {
+        const uint32_t i = layout->tensors[t];
+        memcpy(p->block + layout->param[i], &data[i], sizeof data[i]);
+    }
+    for (uint32_t s = 0; s < layout->scalar_count; s++)
+        if (pack_scalar(p, layout->scalars[s], &args[layout->scalars[s]]))
+            return false;
+    return true;
 }
 
 // ---- memory
@@ -395,9 +454,9 @@ static bool overlap(const struct packing *p, uint32_t i, uint32_t j)
 tir_status tir_packing_overlap(const struct packing *p)
 {
     const tir_artifact_param *params = p->info->params;
-    for (uint32_t i = 0; i < p->info->param_count; i++) {
-        if (!(p->kernel->layout->written >> i & 1))
-            continue;
+    const struct launch_layout *layout = p->kernel->layout;
+    for (uint32_t o = 0; o < layout->output_count; o++) {
+        const uint32_t i = layout->outputs[o];
         const struct footprint f = tir_packing_footprint(p, i);
         if (p->reach[i].low < p->reach[i].end && tir_footprint_overlaps_itself(&f))
             return REFUSE(p, "%.*s: elements of an output share memory", TIR_STR(params[i].name));

@@ -8,7 +8,6 @@
 #include "overlap.h"
 #include "plan.h"
 #include "tir/tensor_map.h"
-#include "view.h"
 #include "watchdog.h"
 
 // A tensor is its address and a stride for each dimension.
@@ -23,7 +22,9 @@ struct launch_layout {
     uint16_t at[TIR_BASE_PARTS];    // of each part
     uint16_t param[TIR_MAX_PARAMS]; // of each parameter's first part
     uint64_t decisive;              // 1 << parameter for each scalar that a formula uses
-    uint64_t written;               // 1 << parameter for each tensor that the kernel writes
+    uint8_t tensors[TIR_MAX_PARAMS], scalars[TIR_MAX_PARAMS]; // their parameters
+    uint8_t outputs[TIR_MAX_PARAMS];                          // of tensors that the kernel writes
+    uint32_t tensor_count, scalar_count, output_count;
     uint32_t part_count;
     bool has_plans;
     struct plans plans;
@@ -73,12 +74,12 @@ void tir_layout_init(struct launch_layout *layout, const tir_artifact_kernel *in
                      const tir_allocator *allocator);
 void tir_layout_finish(struct launch_layout *layout);
 
-// The tensor that is the argument for a parameter. TIR_ERR_INVALID: there is none, or it is of
-// another type.
-tir_status tir_packing_view(struct packing *p, const tir_artifact_param *param,
-                            const tir_rt_arg *arg, struct tensor_view *view);
-// Checks a scalar and writes it into the block.
-tir_status tir_packing_scalar(struct packing *p, uint32_t index, const tir_rt_arg *arg);
+// The key of these arguments for a plan, but for its first word, and the addresses of the tensors,
+// by parameter. False: they are not simple, and may be wrong.
+bool tir_packing_key(struct packing *p, const tir_rt_arg *args, uint64_t data[TIR_MAX_PARAMS]);
+// Writes those addresses, and the scalars, over what the block of the plan has of the parameters
+// that all variants have. False: a scalar is wrong.
+bool tir_packing_args(struct packing *p, const tir_rt_arg *args, const uint64_t *data);
 // Checks the arguments and the kernel's conditions, and packs them.
 tir_status tir_packing_fill(struct packing *p, const tir_rt_kernel *kernel, const tir_rt_arg *args,
                             uint32_t count, tir_error *error);

@@ -5,8 +5,8 @@
 // choice of a variant, its tensor maps and its grid, follows from the shapes and strides of the
 // tensors, the lowest bits of their addresses, and the scalars that formulas use. These are the key
 // of a plan:
-//     wanted variant, use | tensors without strides, one bit each | 4 bits of each address |
-//     per tensor shape, stride, ... (or only shapes) | scalars
+//     wanted variant, use | of each tensor: its type and bits of its address, shape, strides if it
+//     has any | scalars
 // A plan holds the number of the variant (or, from their count on, of the sequence), the grid, and
 // the parameter block with its tensor maps. A launch that finds one takes it, writes its addresses
 // and other scalars into that block, and the driver reads them there. It only has to look itself
@@ -16,50 +16,6 @@
 
 #include "packing.h"
 #include "tensor_bits.h"
-
-enum { LOW_BITS = 4, ADDRESS_BITS = 57 };
-
-static uint64_t *read_dims(const struct tensor_view *view, uint64_t *at)
-{
-    for (uint32_t d = 0; d < view->rank; d++) {
-        *at++ = (uint64_t)view->shape[d];
-        if (view->strides)
-            *at++ = (uint64_t)view->strides[d];
-    }
-    return at;
-}
-
-// The words of the key of these arguments, and the addresses of the tensors. 0: they are not
-// simple, and may be wrong.
-static uint32_t read_args(struct packing *p, const tir_rt_arg *args, uint64_t *key,
-                          uint64_t data[TIR_MAX_PARAMS])
-{
-    const tir_artifact_kernel *info = p->info;
-    const uint64_t decisive = p->kernel->layout->decisive;
-    uint64_t *dense = key++, *low = key, *at = key + (info->param_count + 15) / 16;
-    *dense = 0;
-    for (uint32_t i = 0; i < info->param_count; i++) {
-        if (i % 16 == 0)
-            low[i / 16] = 0;
-        data[i] = 0;
-        if (info->params[i].kind == TIR_PARAM_SCALAR) {
-            if (args[i].kind != TIR_RT_SCALAR)
-                return 0;
-            if (decisive >> i & 1)
-                *at++ = args[i].as.scalar.value.u;
-            continue;
-        }
-        struct tensor_view view;
-        if (tir_packing_view(p, &info->params[i], &args[i], &view) || !view.data ||
-            view.data >> ADDRESS_BITS)
-            return 0;
-        data[i] = view.data;
-        low[i / 16] |= (view.data & ((1u << LOW_BITS) - 1)) << i % 16 * LOW_BITS;
-        *dense |= (uint64_t)!view.strides << i;
-        at = read_dims(&view, at);
-    }
-    return (uint32_t)(at - dense);
-}
 
 // ---- a plan in words
 
@@ -92,19 +48,19 @@ static void write_spans(const struct packing *p, uint64_t *out)
 // Whether no tensor that is written shares bytes with another one.
 static bool are_apart(const struct packing *p, const uint64_t *data)
 {
-    const uint64_t *span = p->plan->head + HEAD_REST, written = p->kernel->layout->written;
-    struct {
-        int64_t low, end;
-    } reach[TIR_MAX_PARAMS];
-    const uint32_t count = p->info->param_count;
-    for (uint32_t i = 0; i < count; i++) {
-        reach[i].low = (int64_t)(data[i] - span[2 * i]);
-        reach[i].end = (int64_t)(data[i] + span[2 * i + 1]);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t j = 0; written >> i & 1 && j < count; j++)
-            if (j != i && reach[i].low < reach[j].end && reach[j].low < reach[i].end)
+    const struct launch_layout *layout = p->kernel->layout;
+    const uint64_t *span = p->plan->head + HEAD_REST;
+    for (uint32_t o = 0; o < layout->output_count; o++) {
+        const uint32_t i = layout->outputs[o];
+        const int64_t low = (int64_t)(data[i] - span[2 * i]);
+        const int64_t end = (int64_t)(data[i] + span[2 * i + 1]);
+        for (uint32_t t = 0; t < layout->tensor_count; t++) {
+            const uint32_t j = layout->tensors[t];
+            if (j != i && low < (int64_t)(data[j] + span[2 * j + 1]) &&
+                (int64_t)(data[j] - span[2 * j]) < end)
                 return false;
+        }
+    }
     return true;
 }
 
@@ -136,26 +92,14 @@ static void read_head(struct packing *p, const uint64_t *head)
     memcpy(p->values, dims + info->dim_count, info->param_count * sizeof *dims);
 }
 
-// ---- the block
+// ---- launches
 
-// Writes the addresses, and the scalars that decide nothing, over those of the plan.
-static bool write_args(struct packing *p, const tir_rt_arg *args, const uint64_t *data)
+static void move_maps(struct packing *p, const uint64_t *data)
 {
-    const tir_artifact_kernel *info = p->info;
-    const struct launch_layout *layout = p->kernel->layout;
-    for (uint32_t i = 0; i < info->param_count; i++) {
-        if (info->params[i].kind == TIR_PARAM_TENSOR)
-            memcpy(p->block + layout->param[i], &data[i], sizeof data[i]);
-        else if (tir_packing_scalar(p, i, &args[i]))
-            return false;
-    }
-    if (p->variant >= info->variant_count)
-        return true;
     const tir_artifact_variant *variant = p->kernel->functions[p->variant].info;
     uint8_t *map = p->block + tir_packing_maps_at(p, variant);
     for (uint32_t i = 0; i < variant->map_count; i++, map += TIR_TENSOR_MAP_BYTES)
         tir_tensor_map_move(map, data[variant->maps[i].param]);
-    return true;
 }
 
 static bool use_plan(struct packing *p, const tir_rt_arg *args, const uint64_t *data,
@@ -164,7 +108,11 @@ static bool use_plan(struct packing *p, const tir_rt_arg *args, const uint64_t *
     p->block = p->plan->block;
     p->parts = p->plan->parts;
     read_head(p, p->plan->head);
-    return write_args(p, args, data) && (use != RECALL_LAUNCH || are_apart(p, data));
+    if (!tir_packing_args(p, args, data) || (use == RECALL_LAUNCH && !are_apart(p, data)))
+        return false;
+    if (p->variant < p->info->variant_count)
+        move_maps(p, data);
+    return true;
 }
 
 bool tir_packing_recall(struct packing *p, const tir_rt_kernel *kernel, const tir_rt_arg *args,
@@ -181,10 +129,8 @@ bool tir_packing_recall(struct packing *p, const tir_rt_kernel *kernel, const ti
     p->device = &kernel->device->info;
     p->error = NULL;
     p->key[0] = (uint32_t)wanted | (uint64_t)use << 32;
-    const uint32_t words = read_args(p, args, p->key + 1, data);
-    if (!words)
+    if (!tir_packing_key(p, args, data))
         return false;
-    p->key_words = 1 + words;
     p->plan = tir_plans_take(&layout->plans, p->key, p->key_words);
     if (p->plan && !use_plan(p, args, data, use))
         tir_packing_done(p);
