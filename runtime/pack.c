@@ -372,7 +372,7 @@ static tir_status pack(struct packing *p, const tir_rt_arg *args, uint32_t count
 
 static uint64_t *read_tensor(uint64_t *at, const tir_rt_tensor *tensor)
 {
-    enum { LOW_BITS = 4 };
+    enum { LOW_BITS = 5 }; // of addresses: no alignment above 32 bytes decides anything
     const bool has_strides = tensor->strides;
     *at++ = tensor->data % (1 << LOW_BITS) | (uint64_t)has_strides << LOW_BITS |
             (uint64_t)tensor->element << 32;

@@ -683,7 +683,7 @@ static cu_result launch(cu_function function, const struct cu_launch_config *con
         if ((uintptr_t)extra[0] == TIR_CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT)
             memcpy(&record.params_size, extra[1], sizeof record.params_size);
     }
-    if (!parts)
+    if (!parts && record.params_size)
         memcpy(record.params, params, record.params_size);
     if (!is_captured(config->stream, (struct node){.kind = NODE_LAUNCH, .launch = record}))
         perform(&record);

@@ -176,6 +176,42 @@ static void test_same_as_the_first(void **state)
     compare(rig, "gemm", g.args, 5, -1, "the first again");
 }
 
+// The sample's gemm with a variant for tensors that are aligned to 32 bytes.
+static void load_aligned(struct rig *rig, tir_rt_module **module, tir_rt_kernel **kernel)
+{
+    tir_artifact_desc desc = sample;
+    tir_artifact_kernel kernels[KERNEL_STEP + 1];
+    tir_artifact_variant variants[VARIANT_ANY + 1];
+    memcpy(kernels, sample.kernels, sizeof kernels);
+    memcpy(variants, kernels[KERNEL_GEMM].variants, sizeof variants);
+    variants[VARIANT_FAST].when =
+        (tir_formula)FORMULA({TIR_FORMULA_ALIGN, PARAM_A}, CONST(32), DO(GE));
+    kernels[KERNEL_GEMM].variants = variants;
+    desc.kernels = kernels;
+    size_t size;
+    uint8_t *bytes = rig_artifact(&desc, &size);
+    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, module, &rig->error));
+    expect_ok(rig, tir_rt_module_kernel(*module, TEXT("gemm"), kernel, &rig->error));
+    free(bytes);
+}
+
+static void test_every_alignment_is_told_apart(void **state)
+{
+    struct rig *rig = *state;
+    struct gemm_args g;
+    tir_rt_module *module;
+    tir_rt_kernel *gemm;
+    load_aligned(rig, &module, &gemm);
+    rig_gemm_args(&g);
+    for (int i = 0; i < 4; i++) {
+        const struct outcome o = try(rig, gemm, g.args, 5, -1);
+        assert_int_equal(o.status, TIR_OK);
+        assert_int_equal(o.report.variant == VARIANT_FAST, i % 2 == 0);
+        g.args[PARAM_A].as.tensor.data ^= 16;
+    }
+    tir_rt_module_destroy(module);
+}
+
 // More shapes than are remembered, again and again.
 static void test_many_shapes(void **state)
 {
@@ -260,9 +296,8 @@ static void test_sequence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_same_as_the_first),
-        TEST(test_many_shapes),
-        TEST(test_allocates_nothing),
+        TEST(test_same_as_the_first), TEST(test_every_alignment_is_told_apart),
+        TEST(test_many_shapes),       TEST(test_allocates_nothing),
         TEST(test_sequence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
