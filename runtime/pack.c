@@ -69,7 +69,8 @@ void tir_layout_init(struct launch_layout *layout, const tir_artifact_kernel *in
         if (is_scalar)
             layout->scalars[layout->scalar_count++] = (uint8_t)i;
         else
-            layout->tensors[layout->tensor_count++] = (uint8_t)i;
+            layout->tensors[layout->tensor_count++] =
+                (struct tensor_place){(uint8_t)i, (uint8_t)param->rank, layout->param[i]};
         if (!is_scalar && param->direction != TIR_DIRECTION_IN)
             layout->outputs[layout->output_count++] = (uint8_t)i;
     }
@@ -391,12 +392,11 @@ bool tir_packing_key(struct packing *p, const tir_rt_arg *args, uint64_t data[TI
     const struct launch_layout *layout = p->kernel->layout;
     uint64_t *at = p->key + 1;
     for (uint32_t t = 0; t < layout->tensor_count; t++) {
-        const uint32_t i = layout->tensors[t];
-        const tir_artifact_param *param = &p->info->params[i];
+        const uint32_t i = layout->tensors[t].param;
         tir_rt_tensor own;
-        const tir_rt_tensor *tensor = tensor_of(p, param, &args[i], &own);
-        if (!tensor || tensor->rank != param->rank || (tensor->rank && !tensor->shape) ||
-            !tensor->data || tensor->data >> ADDRESS_BITS)
+        const tir_rt_tensor *tensor = tensor_of(p, &p->info->params[i], &args[i], &own);
+        if (!tensor || tensor->rank != layout->tensors[t].rank ||
+            (tensor->rank && !tensor->shape) || !tensor->data || tensor->data >> ADDRESS_BITS)
             return false;
         data[i] = tensor->data;
         at = read_tensor(at, tensor);
@@ -417,8 +417,8 @@ bool tir_packing_args(struct packing *p, const tir_rt_arg *args, const uint64_t 
 {
     const struct launch_layout *layout = p->kernel->layout;
     for (uint32_t t = 0; t < layout->tensor_count; t++) {
-        const uint32_t i = layout->tensors[t];
-        memcpy(p->block + layout->param[i], &data[i], sizeof data[i]);
+        const struct tensor_place place = layout->tensors[t];
+        memcpy(p->block + place.at, &data[place.param], sizeof *data);
     }
     for (uint32_t s = 0; s < layout->scalar_count; s++)
         if (pack_scalar(p, layout->scalars[s], &args[layout->scalars[s]]))

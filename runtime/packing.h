@@ -22,8 +22,11 @@ struct launch_layout {
     uint16_t at[TIR_BASE_PARTS];    // of each part
     uint16_t param[TIR_MAX_PARAMS]; // of each parameter's first part
     uint64_t decisive;              // 1 << parameter for each scalar that a formula uses
-    uint8_t tensors[TIR_MAX_PARAMS], scalars[TIR_MAX_PARAMS]; // their parameters
-    uint8_t outputs[TIR_MAX_PARAMS];                          // of tensors that the kernel writes
+    struct tensor_place {
+        uint8_t param, rank;
+        uint16_t at; // of its address
+    } tensors[TIR_MAX_PARAMS];
+    uint8_t scalars[TIR_MAX_PARAMS], outputs[TIR_MAX_PARAMS]; // outputs: tensors that are written
     uint32_t tensor_count, scalar_count, output_count;
     uint32_t part_count;
     bool has_plans;

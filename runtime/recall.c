@@ -55,7 +55,7 @@ static bool are_apart(const struct packing *p, const uint64_t *data)
         const int64_t low = (int64_t)(data[i] - span[2 * i]);
         const int64_t end = (int64_t)(data[i] + span[2 * i + 1]);
         for (uint32_t t = 0; t < layout->tensor_count; t++) {
-            const uint32_t j = layout->tensors[t];
+            const uint32_t j = layout->tensors[t].param;
             if (j != i && low < (int64_t)(data[j] + span[2 * j + 1]) &&
                 (int64_t)(data[j] - span[2 * j]) < end)
                 return false;
