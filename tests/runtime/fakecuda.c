@@ -79,6 +79,13 @@ static cu_result count_call(void)
     return call == state.fail_at ? state.fail_with : TIR_CUDA_SUCCESS;
 }
 
+static void wait_for(const atomic_int *zero)
+{
+    const struct timespec pause = {0, 1000000};
+    while (atomic_load(zero))
+        nanosleep(&pause, NULL);
+}
+
 #define BEGIN()                                    \
     do {                                           \
         cu_result begin_result = count_call();     \
@@ -504,10 +511,8 @@ static void write_log(unsigned int count, const unsigned int *options, void **va
 // Takes the time that a test wants it to take.
 static void assemble(const char *ptx)
 {
-    const struct timespec pause = {0, 1000000};
     state.holding++;
-    while (state.hold)
-        nanosleep(&pause, NULL);
+    wait_for(&state.hold);
     state.holding--;
     pthread_mutex_lock(&functions_lock);
     snprintf(state.assembled_last, sizeof state.assembled_last, "%s", ptx);
@@ -671,6 +676,9 @@ static cu_result launch(cu_function function, const struct cu_launch_config *con
         else if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
             record.early = config->attrs[i].value.allowed == 1;
     const void *params = parts ? parts[0] : NULL;
+    int next = 1;
+    if (atomic_compare_exchange_strong(&state.hold_launch, &next, 2))
+        wait_for(&state.hold_launch);
     if (!parts == !extra)
         return TIR_CUDA_ERROR_INVALID_VALUE;
     while (parts && parts[record.parts])

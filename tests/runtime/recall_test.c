@@ -9,8 +9,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 // clang-format on
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 
 #include "plan.h"
 #include "rig.h"
@@ -195,7 +197,7 @@ static void load_aligned(struct rig *rig, tir_rt_module **module, tir_rt_kernel 
     free(bytes);
 }
 
-static void test_every_alignment_is_told_apart(void **state)
+static void test_alignments(void **state)
 {
     struct rig *rig = *state;
     struct gemm_args g;
@@ -255,6 +257,64 @@ static void test_allocates_nothing(void **state)
     rig->counting.countdown = -1;
 }
 
+struct worker {
+    struct rig *rig;
+    uint64_t a; // the address of A
+    tir_status status;
+};
+
+static void *launch_a(void *user)
+{
+    struct worker *w = user;
+    struct gemm_args g;
+    rig_gemm_args(&g);
+    g.args[PARAM_A].as.tensor.data = w->a;
+    w->status = tir_rt_launch(w->rig->gemm, NULL, g.args, 5, NULL, NULL);
+    return NULL;
+}
+
+// The address of A that the last launch had, in a parameter and in its tensor map.
+static void expect_a(struct rig *rig, uint64_t a)
+{
+    const tir_artifact_kernel *info = tir_rt_kernel_describe(rig->gemm);
+    const tir_artifact_variant *variant = &info->variants[VARIANT_FAST];
+    const size_t maps = variant->map_count * (size_t)TIR_TENSOR_MAP_BYTES;
+    const uint8_t *params = rig->fake->last.params;
+    uint64_t found[2];
+    memcpy(&found[0], params, sizeof a);
+    memcpy(&found[1], params + tir_artifact_param_bytes(info, variant) - maps, sizeof a);
+    assert_int_equal(found[0], a);
+    assert_int_equal(found[1], a);
+}
+
+// While the driver has a launch, another thread launches the same with other addresses: it does not
+// wait, nor change what the driver reads. Soon both find what was decided, and allocate nothing.
+static void test_side_by_side(void **state)
+{
+    struct rig *rig = *state;
+    const struct timespec pause = {0, 1000000};
+    pthread_t thread;
+    size_t live = 0;
+    for (uint64_t round = 0; round < 4; round++) {
+        struct worker one = {rig, (3 + round) << 24, TIR_ERR_INTERNAL}, other = one;
+        other.a += 1 << 16;
+        rig->fake->hold_launch = 1;
+        assert_int_equal(pthread_create(&thread, NULL, launch_a, &one), 0);
+        while (rig->fake->hold_launch != 2)
+            nanosleep(&pause, NULL);
+        launch_a(&other);
+        expect_a(rig, other.a);
+        rig->fake->hold_launch = 0;
+        pthread_join(thread, NULL);
+        expect_a(rig, one.a);
+        assert_int_equal(one.status, TIR_OK);
+        assert_int_equal(other.status, TIR_OK);
+        if (round > 1)
+            assert_int_equal(rig->counting.live, live);
+        live = rig->counting.live;
+    }
+}
+
 // A sequence that is remembered takes new memory each time, and another way where it gets none.
 static void test_sequence(void **state)
 {
@@ -296,9 +356,8 @@ static void test_sequence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_same_as_the_first), TEST(test_every_alignment_is_told_apart),
-        TEST(test_many_shapes),       TEST(test_allocates_nothing),
-        TEST(test_sequence),
+        TEST(test_same_as_the_first), TEST(test_alignments),   TEST(test_many_shapes),
+        TEST(test_allocates_nothing), TEST(test_side_by_side), TEST(test_sequence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
