@@ -3,9 +3,9 @@
 //
 // A key has a few neighbouring slots. A slot's plan is allocated when it is first used and freed
 // with the table, so a thread may look at it at any time. It takes the plan before it reads more
-// than the hash, and uses it where it lies; nobody waits for a plan that is taken. Who finds it so
-// makes another one for the same key, which goes into the next slot: threads that launch the same
-// at the same time soon have a plan each.
+// than the hash, and uses it where it lies; nobody waits for a plan that is taken. A thread that
+// finds it so makes another one for the same key, in the next slot: threads that launch the same at
+// the same time soon have a plan each.
 
 #include "plan.h"
 

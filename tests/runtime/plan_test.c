@@ -124,7 +124,7 @@ static void test_no_memory(void **state)
     assert_int_equal(counting.live, 0);
 }
 
-// Who has a plan has it alone; others get another one for the same key, as long as there are slots.
+// A thread has its plan alone; others get another one for the same key, as long as there are slots.
 static void test_taken(void **state)
 {
     (void)state;
