@@ -16,12 +16,13 @@
 #include "ir/walk.h"
 #include "pass/sync/crew.h"
 
-// Buffers that each group has.
+// Buffers that each group has. Those of a scope inside have its groups.
 static void place_buffers(struct lower *lo, const struct tir_inst *scope, struct tir_value *group)
 {
     VEC(struct tir_inst *) allocs = {0};
     tir_foreach_inst_in(inst, scope->regions[0])
-        if (inst->op == TIR_OP_ALLOC && tir_attr_find(inst, TIR_ATTR_apart) && !inst->operand_count)
+        if (inst->op == TIR_OP_ALLOC && tir_attr_find(inst, TIR_ATTR_apart) &&
+            tir_crew_of(lo->f, inst).scope == scope)
             vec_push(lo->cx->scratch, &allocs, inst);
     vec_foreach(struct tir_inst *, it, &allocs) {
         struct tir_value *old = (*it)->results[0];
