@@ -4,6 +4,10 @@
 // types are exact, comes through unchanged.
 #include "front/lower/lower.h"
 
+#include <math.h>
+
+#include "ir/number.h"
+
 static const char *elem_name(enum tir_elem e)
 {
     return tir_elems[e].name;
@@ -69,8 +73,14 @@ struct tir_value *convert_constant(struct lower *l, struct tir_span span, struct
                     elem_name(e));
         return NULL;
     }
-    if (v.kind != VAL_BOOL && tir_elem_is_float(e))
-        return tir_const_float(l->f, type, v.kind == VAL_INT ? (double)v.i : v.f);
+    if (v.kind != VAL_BOOL && tir_elem_is_float(e)) {
+        const double x = v.kind == VAL_INT ? (double)v.i : v.f;
+        if (isinf(x) || !isinf(tir_number_round(e, x)))
+            return tir_const_float(l->f, type, x);
+        lower_error(l, span, TIR_E_OVERFLOW, "%g does not fit in %s; infinity is `inf`", x,
+                    elem_name(e));
+        return NULL;
+    }
     lower_error(l, span, TIR_E_CONVERSION, "%s does not become %s by itself", lower_val_name(l, v),
                 elem_name(e));
     return NULL;

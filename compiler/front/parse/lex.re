@@ -2,6 +2,7 @@
 // The lexer. re2c finds where a token ends; what it stands for is computed below the rules.
 #include "front/parse/lex.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/unicode.h"
@@ -161,6 +162,8 @@ static struct tir_token real(const struct tir_lexer *lx, const char *start)
     }
     tir_text_format(&digits, "e%lld", (long long)exponent);
     token.real = strtod(digits.ptr, NULL);
+    if (isinf(token.real))
+        return bad(lx, start, TIR_E_OVERFLOW, "this number does not fit in f64");
     return token;
 }
 
