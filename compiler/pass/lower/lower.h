@@ -217,7 +217,8 @@ void tir_lower_scan(struct lower *lo, struct tir_inst *inst);
 void tir_lower_convert(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tiles(struct lower *lo, struct tir_inst *inst);  // its block moves to where it stood
 void tir_lower_roles(struct lower *lo, struct tir_inst *first); // it and all after it
-void tir_lower_scope(struct lower *lo, struct tir_inst *inst);  // its block moves to where it stood
+void tir_lower_scope(struct lower *lo, struct tir_inst *inst);
+void tir_lower_end_scopes(struct lower *lo); // their blocks move to where they stood
 // Sums of 16 bits in flight, two to a register (packed.c): before anything is lowered, and then
 // where they meet the others. tir_lower_pack: false: an ordinary bitcast.
 void tir_lower_pack_sums(struct tir_func *f, struct tir_arena *scratch);

@@ -9,6 +9,9 @@
 //     let group: i32 = warpid();
 //     let scratch: shared f32[16, 16] = alloc(mul(group, 1024), offset = 0);
 //     A
+//
+// A scope stays until all is lowered: named barriers of a group are numbered among those of all
+// scopes.
 
 #include "pass/lower/lower.h"
 
@@ -42,7 +45,6 @@ void tir_lower_scope(struct lower *lo, struct tir_inst *inst)
 {
     const struct tir_crew crew = tir_crew_of(lo->f, inst);
     struct lower outer = *lo;
-    struct tir_block *block = inst->regions[0];
     struct tir_value *warp = tir_build1(&lo->top, TIR_OP_WARPID, lo->i32, NULL, 0);
     struct tir_value *tid = tir_build1(&lo->top, TIR_OP_TID, lo->i32, NULL, 0);
     // Groups begin with a multiple of so many warps, and count from the first of the role.
@@ -55,15 +57,26 @@ void tir_lower_scope(struct lower *lo, struct tir_inst *inst)
     lo->threads = 32 * crew.warps;
     lo->scope = inst;
     tir_map_init(&lo->coords, lo->cx->scratch);
-    tir_lower_block(lo, block);
+    tir_lower_block(lo, inst->regions[0]);
     lo->warp = outer.warp;
     lo->tid = outer.tid;
     lo->threads = outer.threads;
     lo->scope = outer.scope;
     lo->coords = outer.coords;
-    if (lo->failed)
-        return;
-    tir_remove(tir_yield_of(block));
-    while (block->first)
-        tir_move_before(block->first, inst);
+}
+
+void tir_lower_end_scopes(struct lower *lo)
+{
+    VEC(struct tir_inst *) scopes = {0};
+    tir_foreach_inst(inst, lo->f) {
+        if (inst->op == TIR_OP_SCOPE)
+            vec_push(lo->cx->scratch, &scopes, inst);
+    }
+    vec_foreach(struct tir_inst *, it, &scopes) {
+        struct tir_block *block = (*it)->regions[0];
+        tir_remove(tir_yield_of(block));
+        while (block->first)
+            tir_move_before(block->first, *it);
+        tir_remove(*it);
+    }
 }

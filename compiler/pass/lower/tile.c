@@ -327,7 +327,6 @@ static void lower_view(struct lower *lo, struct tir_inst *inst)
 static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_TILES] = tir_lower_tiles,
     [TIR_OP_ROLE] = tir_lower_roles,
-    [TIR_OP_SCOPE] = tir_lower_scope,
     [TIR_OP_LOAD] = lower_load,
     [TIR_OP_STORE] = lower_store,
     [TIR_OP_PUSH] = tir_lower_push,
@@ -392,6 +391,10 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
     }
     if (inst->op == TIR_OP_REMOTE) // of a view: only addresses see it
         return !tir_is_allocated(inst->operands[0]->def);
+    if (inst->op == TIR_OP_SCOPE) {
+        tir_lower_scope(lo, inst);
+        return false;
+    }
     if (tir_is_loop(inst) || inst->op == TIR_OP_IF) {
         tir_lower_regions(lo, inst);
         return false;
@@ -496,6 +499,8 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
     struct tir_inst *marker = tir_build(&start, TIR_OP_WARP_SYNC, NULL, 0, NULL, 0, 0);
     lo.top = tir_builder_before(f, marker);
     tir_lower_block(&lo, f->body);
+    if (!lo.failed)
+        tir_lower_end_scopes(&lo);
     tir_lower_tmem_end(&lo);
     if (lo.copies_by_registers)
         release_commits(f);
