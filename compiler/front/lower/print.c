@@ -66,15 +66,31 @@ static void add_place(struct line *line, struct tir_span span, bool by_thread)
     tir_text_format(&line->text, ": ");
 }
 
-// The text with a place for each value: those that it has none for stand behind it.
-static void add_text(struct line *line, tir_str text, uint32_t values)
+// The places for values in a text.
+static uint32_t count_places(tir_str text)
 {
     uint32_t places = 0;
     for (size_t i = 0; i + 1 < text.len; i++)
         places += text.ptr[i] == '{' && text.ptr[i + 1] == '}';
+    return places;
+}
+
+// The text with the values that it has places for.
+static void add_text(struct line *line, tir_str text, struct tir_value *const *values)
+{
     tir_text_add(&line->text, text);
-    for (; places < values; places++)
-        tir_text_format(&line->text, " {}");
+    for (uint32_t places = count_places(text), i = 0; i < places; i++)
+        line->values[line->count++] = values[i];
+}
+
+// The others behind it.
+static void add_rest(struct line *line, tir_str text, struct tir_value *const *values,
+                     uint32_t count)
+{
+    for (uint32_t i = count_places(text); i < count; i++) {
+        tir_text_format(&line->text, " ");
+        add_value(line, values[i]);
+    }
 }
 
 static void build_print(struct line *line)
@@ -133,22 +149,27 @@ static void print_tiles(struct lower *l, const struct call *c, tir_str text,
     struct tir_value *at[TIR_MAX_RANK];
     for (uint32_t d = 0; d < t->rank; d++)
         at[d] = open_loop(l, t->shape[d]);
+    struct tir_value *elements[MOST_VALUES];
+    for (uint32_t i = 0; i < count; i++) {
+        elements[i] = values[i];
+        if (tir_type_is_tile(values[i]->type)) {
+            struct slice s = {.span = c->e->span, .base = buffers[i]};
+            memcpy(s.indices, at, t->rank * sizeof *at);
+            s.type = s.shown = tir_type_scalar(l->cx->types, values[i]->type->elem);
+            elements[i] = build_load(l, &s, NULL, NULL);
+        }
+    }
     struct line line = {.l = l};
     tir_text_init(&line.text, l->arena, 0);
     add_place(&line, c->e->span, false);
-    add_text(&line, text, 0);
-    add_values(&line, "[", at, t->rank, "]");
-    for (uint32_t i = 0; i < count; i++) {
-        struct tir_value *v = values[i];
-        if (tir_type_is_tile(v->type)) {
-            struct slice s = {.span = c->e->span, .base = buffers[i]};
-            memcpy(s.indices, at, t->rank * sizeof *at);
-            s.type = s.shown = tir_type_scalar(l->cx->types, v->type->elem);
-            v = build_load(l, &s, NULL, NULL);
-        }
-        tir_text_format(&line.text, " ");
-        add_value(&line, v);
+    if (count_places(text)) { // behind the text, the index would look like that of its last value
+        add_values(&line, "[", at, t->rank, "] ");
+        add_text(&line, text, elements);
+    } else {
+        add_text(&line, text, elements);
+        add_values(&line, "[", at, t->rank, "]");
     }
+    add_rest(&line, text, elements, count);
     build_print(&line);
     close_blocks(l, &outer);
 }
@@ -211,6 +232,12 @@ bool builtin_print(struct lower *l, struct call *c, int which, val_list *out)
                     MOST_VALUES, count);
         return false;
     }
+    if (has_text && count_places(text) > count) {
+        lower_error(l, c->e->span, TIR_E_ARGUMENTS,
+                    "the text of `print` has %u `{}` for %u value%s", count_places(text), count,
+                    count == 1 ? "" : "s");
+        return false;
+    }
     if (!lower_printed(l, c, has_text, values, count, &tiles))
         return false;
     if (tiles) {
@@ -220,11 +247,8 @@ bool builtin_print(struct lower *l, struct call *c, int which, val_list *out)
     struct line line = {.l = l};
     tir_text_init(&line.text, l->arena, 0);
     add_place(&line, c->e->span, l->f->grid_count);
-    uint32_t places = line.count;
-    add_text(&line, text, count);
-    for (uint32_t i = 0; i < count; i++)
-        line.values[places + i] = values[i];
-    line.count += count;
+    add_text(&line, text, values);
+    add_rest(&line, text, values, count);
     build_print(&line);
     return true;
 }
