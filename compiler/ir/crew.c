@@ -100,3 +100,15 @@ bool tir_crew_has_barrier(const struct tir_func *f, const struct tir_crew *crew)
         roles += inst->op == TIR_OP_ROLE;
     return crew->warps == 1 || tir_crew_barrier(f, crew) >= roles + crew->groups;
 }
+
+struct tir_value *tir_build_is_leader(struct tir_builder *b, const struct tir_crew *crew)
+{
+    const struct tir_type *i32 = tir_type_scalar(b->f->module->types, TIR_I32);
+    struct tir_value *tid = tir_build1(b, TIR_OP_TID, i32, NULL, 0);
+    int32_t leader = (int32_t)crew->first * 32;
+    if (crew->groups > 1) { // one in each, which begins with a multiple of so many threads
+        tid = tir_binary(b, TIR_OP_AND, tid, tir_const_i32(b->f, (int32_t)crew->warps * 32 - 1));
+        leader = 0;
+    }
+    return tir_binary(b, TIR_OP_EQ, tid, tir_const_i32(b->f, leader));
+}

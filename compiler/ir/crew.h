@@ -32,5 +32,7 @@ struct tir_crew tir_crew_of_block(const struct tir_func *f, const struct tir_blo
 bool tir_crew_has_barrier(const struct tir_func *f,
                           const struct tir_crew *crew); // are there enough?
 uint32_t tir_crew_barrier(const struct tir_func *f, const struct tir_crew *crew);
+// A bool that is true only in the crew's first thread; of a scope, in that of each group.
+struct tir_value *tir_build_is_leader(struct tir_builder *b, const struct tir_crew *crew);
 
 #endif

@@ -7,6 +7,7 @@
 //
 // A tile is printed element by element, in order: it goes through shared memory, and a loop prints.
 #include "front/lower/builtin.h"
+#include "ir/crew.h"
 
 enum { MOST_VALUES = 20 }; // of one line; a device prints at most 32
 
@@ -127,7 +128,7 @@ static void close_blocks(struct lower *l, const struct tir_builder *outer)
     l->b = *outer;
 }
 
-// One thread prints the elements of tiles of one shape, which are in shared buffers.
+// One thread of each group prints the elements of tiles of one shape, which are in shared buffers.
 static void print_tiles(struct lower *l, const struct call *c, tir_str text,
                         struct tir_value **values, uint32_t count)
 {
@@ -139,10 +140,9 @@ static void print_tiles(struct lower *l, const struct call *c, tir_str text,
             buffers[i] = lower_staged(l, values[i]);
         }
     const struct tir_builder outer = l->b;
+    const struct tir_crew crew = tir_crew_of_block(l->f, l->b.block);
     if (l->f->grid_count) {
-        struct tir_value *tid =
-            build_one(l, TIR_OP_TID, tir_type_scalar(l->cx->types, TIR_I32), NULL, 0);
-        struct tir_value *first = tir_binary(&l->b, TIR_OP_EQ, tid, tir_const_i32(l->f, 0));
+        struct tir_value *first = tir_build_is_leader(&l->b, &crew);
         l->b.block = tir_build(&l->b, TIR_OP_IF, &first, 1, NULL, 0, 2)->regions[0];
         l->b.before = NULL;
     }
@@ -161,7 +161,7 @@ static void print_tiles(struct lower *l, const struct call *c, tir_str text,
     }
     struct line line = {.l = l};
     tir_text_init(&line.text, l->arena, 0);
-    add_place(&line, c->e->span, false);
+    add_place(&line, c->e->span, crew.groups > 1);
     if (count_places(text)) { // behind the text, the index would look like that of its last value
         add_values(&line, "[", at, t->rank, "] ");
         add_text(&line, text, elements);

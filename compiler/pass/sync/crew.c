@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Code that passes build for a crew: barriers, and code for its first thread.
+// Code that passes build for a crew: barriers, and code for each of its groups.
 
 #include "pass/sync/crew.h"
 
@@ -57,18 +57,6 @@ bool tir_is_crew_barrier(const struct tir_inst *inst, const struct tir_crew *cre
     if (inst->op == TIR_OP_WARP_SYNC)
         return crew->scope && crew->warps == 1;
     return inst->op == TIR_OP_BAR_SYNC && (threads == 0 || threads >= crew->warps * 32);
-}
-
-struct tir_value *tir_build_is_leader(struct tir_builder *b, const struct tir_crew *crew)
-{
-    const struct tir_type *i32 = tir_type_scalar(b->f->module->types, TIR_I32);
-    struct tir_value *tid = tir_build1(b, TIR_OP_TID, i32, NULL, 0);
-    int32_t leader = (int32_t)crew->first * 32;
-    if (crew->groups > 1) { // one in each, which begins with a multiple of so many threads
-        tid = tir_binary(b, TIR_OP_AND, tid, tir_const_i32(b->f, (int32_t)crew->warps * 32 - 1));
-        leader = 0;
-    }
-    return tir_binary(b, TIR_OP_EQ, tid, tir_const_i32(b->f, leader));
 }
 
 struct tir_builder tir_build_if(struct tir_builder *b, struct tir_value *cond)

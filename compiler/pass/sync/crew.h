@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Code that passes build for a crew: barriers, and code for its first thread.
+// Code that passes build for a crew: barriers, and code for each of its groups.
 #ifndef TIR_PASS_SYNC_CREW_H
 #define TIR_PASS_SYNC_CREW_H
 
@@ -15,8 +15,6 @@ void tir_build_by_group(struct tir_builder b, const struct tir_crew *groups,
                         void *user);
 // Is inst a barrier that all of these threads wait at?
 bool tir_is_crew_barrier(const struct tir_inst *inst, const struct tir_crew *crew);
-// A bool that is true only in the crew's first thread.
-struct tir_value *tir_build_is_leader(struct tir_builder *b, const struct tir_crew *crew);
 // Builds `if cond { }`: gives the builder of its block, in front of the yield.
 struct tir_builder tir_build_if(struct tir_builder *b, struct tir_value *cond);
 
