@@ -5,23 +5,6 @@
 
 #include "base/map.h"
 
-tir_str tir_str_of(const char *terminated)
-{
-    return (tir_str){terminated, strlen(terminated)};
-}
-
-bool tir_str_equal(tir_str a, tir_str b)
-{
-    return a.len == b.len && (!a.len || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
-bool tir_str_is(tir_str a, const char *terminated)
-{
-    if (a.len && a.ptr[0] != terminated[0])
-        return false; // most are told apart by this
-    return tir_str_equal(a, tir_str_of(terminated));
-}
-
 tir_str tir_str_copy(struct tir_arena *arena, tir_str s)
 {
     char *copy = tir_arena_alloc(arena, s.len + 1);

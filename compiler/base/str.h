@@ -11,9 +11,22 @@
 #define STR_FMT      "%.*s" // with STR_ARG: printf a view
 #define STR_ARG(s)   (int)(s).len, (s).ptr
 
-tir_str tir_str_of(const char *terminated);
-bool tir_str_equal(tir_str a, tir_str b);
-bool tir_str_is(tir_str a, const char *terminated);
+static inline tir_str tir_str_of(const char *terminated)
+{
+    return (tir_str){terminated, strlen(terminated)};
+}
+
+static inline bool tir_str_equal(tir_str a, tir_str b)
+{
+    return a.len == b.len && (!a.len || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+// Tables of words are looked through with this, so most are told apart by the first character.
+static inline bool tir_str_is(tir_str a, const char *terminated)
+{
+    return (!a.len || a.ptr[0] == terminated[0]) && tir_str_equal(a, tir_str_of(terminated));
+}
+
 tir_str tir_str_copy(struct tir_arena *arena, tir_str s); // the copy is terminated
 tir_str tir_str_format(struct tir_arena *arena, const char *format, ...) TIR_PRINTF(2, 3);
 tir_str tir_str_vformat(struct tir_arena *arena, const char *format, va_list args) TIR_PRINTF(2, 0);
