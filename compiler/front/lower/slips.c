@@ -12,11 +12,6 @@
 #include "front/lower/varying.h"
 #include "ir/range.h"
 
-struct slips {
-    struct varying places; // all that may depend on the variable
-    struct varying values; // what does
-};
-
 static bool may_tell_tiles(const struct varying *set, const struct tir_inst *inst)
 {
     (void)set;
@@ -39,16 +34,15 @@ static bool tells_tiles(const struct varying *set, const struct tir_inst *inst)
     return inst->op == TIR_OP_ATOMIC;
 }
 
-static bool stores_everywhere(const struct slips *s, const struct tir_inst *store)
+// places: all that may depend on the variable.
+static bool stores_everywhere(const struct varying *places, const struct tir_inst *store)
 {
     const struct tir_value *to = tir_ref_base(store);
     for (uint32_t i = 0; i < to->type->rank; i++)
-        if (varying_has(&s->places, tir_ref_indices(store)[i]))
+        if (varying_has(places, tir_ref_indices(store)[i]))
             return false;
     return to->type->space == TIR_SPACE_GLOBAL &&
-           varying_has(&s->values, store->operands[TIR_STORE_VALUE]) &&
-           !varying_has(&s->places, store->operands[TIR_STORE_MASK]) &&
-           !varying_around(&s->places, store);
+           !varying_has(places, store->operands[TIR_STORE_MASK]) && !varying_around(places, store);
 }
 
 static void warn_store(struct lower *l, const struct tir_inst *store, const struct tir_value *var)
@@ -72,11 +66,18 @@ static struct varying find(struct lower *l, const struct tir_value *var,
 static void check_stores(struct lower *l, const struct tir_inst *tiles, uint32_t dim)
 {
     const struct tir_value *var = tiles->regions[0]->args[dim];
-    const struct slips s = {find(l, var, may_tell_tiles), find(l, var, tells_tiles)};
-    uint32_t last = 0; // an unrolled loop stores several times at one place of the text
-    tir_foreach_inst_within(inst, tiles) if (inst->op == TIR_OP_STORE && inst->span.begin != last &&
-                                             stores_everywhere(&s, inst))
+    const struct varying places = find(l, var, may_tell_tiles);
+    struct varying values = {0}; // what does depend on it: asked for by few programs
+    uint32_t last = 0;           // an unrolled loop stores several times at one place of the text
+    tir_foreach_inst_within(inst, tiles)
     {
+        if (inst->op != TIR_OP_STORE || inst->span.begin == last ||
+            !stores_everywhere(&places, inst))
+            continue;
+        if (!values.f)
+            values = find(l, var, tells_tiles);
+        if (!varying_has(&values, inst->operands[TIR_STORE_VALUE]))
+            continue;
         last = inst->span.begin;
         warn_store(l, inst, var);
     }

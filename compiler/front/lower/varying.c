@@ -2,7 +2,8 @@
 // Which values may differ: between threads (uniform.c), or between tiles (slips.c).
 //
 // What is computed from a value that varies varies too, and what a branch or loop gives varies with
-// its condition. Loops are walked until nothing new varies.
+// its condition. A walk in program order knows all of it but what comes round a loop, and whether a
+// `while` diverges; where these are news, there is one more walk.
 #include "front/lower/varying.h"
 
 bool varying_has(const struct varying *set, const struct tir_value *v)
@@ -89,19 +90,38 @@ const struct tir_inst *varying_around(const struct varying *set, const struct ti
     return NULL;
 }
 
+static void mark_plain(struct varying *set, const struct tir_inst *inst)
+{
+    const bool v = (varying_operands(set, inst) || set->begins(set, inst)) &&
+                   !(set->ends && set->ends(set, inst));
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        mark_if(set, inst->results[i], v);
+}
+
+static void find_in(struct varying *set, const struct tir_block *block)
+{
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        const bool carries = tir_carries(inst);
+        const bool flows = carries || inst->op == TIR_OP_IF || inst->op == TIR_OP_GET;
+        if (carries)
+            mark_flow(set, inst);
+        if (!flows)
+            mark_plain(set, inst);
+        const bool diverged = is_divergent(set, inst);
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            find_in(set, inst->regions[r]);
+        if (!flows)
+            continue;
+        set->changed = false;
+        mark_flow(set, inst);
+        set->again |= carries && (set->changed || is_divergent(set, inst) != diverged);
+    }
+}
+
 void varying_find(struct varying *set)
 {
     do {
-        set->changed = false;
-        tir_foreach_inst(inst, set->f) {
-            if (inst->op == TIR_OP_IF || inst->op == TIR_OP_GET || tir_carries(inst)) {
-                mark_flow(set, inst);
-                continue;
-            }
-            const bool v = (varying_operands(set, inst) || set->begins(set, inst)) &&
-                           !(set->ends && set->ends(set, inst));
-            for (uint32_t i = 0; i < inst->result_count; i++)
-                mark_if(set, inst->results[i], v);
-        }
-    } while (set->changed);
+        set->again = false;
+        find_in(set, set->f->body);
+    } while (set->again);
 }

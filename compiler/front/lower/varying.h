@@ -14,7 +14,7 @@ struct varying {
     bool (*ends)(const struct varying *set, const struct tir_inst *inst);
     uint32_t threads; // between which values may differ: of groups of so many; 0: all of the crew
     struct bitset values; // by value id; those that vary at first are put in by the caller
-    bool changed;
+    bool changed, again;  // varying_find's: something new varies; another walk may find more
 };
 
 void varying_find(struct varying *set);
