@@ -68,7 +68,8 @@ static void push(struct model *m, tir_formula_code code, int64_t value)
     vec_push(&m->cx->arena, &m->ops, ((tir_formula_op){code, value}));
 }
 
-// Does v follow from dimensions and integer parameters alone?
+// Does v follow from dimensions and integer parameters alone? Bounds of loops that depend on the
+// tile count as those of the first one.
 static enum tir_answer is_known_at_launch(void *user, struct tir_value *v)
 {
     const struct model *m = user;
@@ -76,7 +77,7 @@ static enum tir_answer is_known_at_launch(void *user, struct tir_value *v)
         return TIR_YES;
     bool is_int = tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem);
     if (v->kind == TIR_VALUE_ARG)
-        return v->block == m->f->body && is_int ? TIR_YES : TIR_NO;
+        return (v->block == m->f->body && is_int) || tir_compile_is_tile(v) ? TIR_YES : TIR_NO;
     bool is_plain = tir_has_trait(v->def, TIR_PURE) && !tir_has_trait(v->def, TIR_THREAD) &&
                     !v->def->region_count && !v->def->attr_count;
     return is_plain && tir_elem_is_int(v->type->elem) ? TIR_IF_OPERANDS : TIR_NO;
@@ -559,34 +560,10 @@ static void push_loop(struct model *m, const struct tir_inst *tiles)
     push(m, TIR_FORMULA_ADD, 0);
 }
 
-static bool is_argument(const struct tir_inst *tiles, const struct tir_value *v)
-{
-    for (uint32_t i = 0; i < tir_carried_at(tiles); i++)
-        if (tiles->regions[0]->args[i] == v)
-            return true;
-    return false;
-}
-
-// f as its first tile sees it: bounds of loops that depend on the tile are then known at launch.
-// Slices still say which of them they begin at.
-static struct tir_func *first_tile(struct tir_func *f)
-{
-    struct tir_func *copy = tir_func_clone(f);
-    for (struct tir_inst *tiles = copy->body->first; tiles; tiles = tiles->next) {
-        if (tiles->op != TIR_OP_TILES)
-            continue;
-        tir_foreach_inst_in(inst, tiles->regions[0])
-            for (uint32_t i = 0; !moves(inst) && i < inst->operand_count; i++)
-                if (inst->operands[i] && is_argument(tiles, inst->operands[i]))
-                    inst->operands[i] = tir_const_index(copy, 0);
-    }
-    return copy;
-}
-
 tir_formula tir_compile_cost(struct tir_context *cx, const struct tir_request *request,
                              struct tir_func *f)
 {
-    struct model m = {.cx = cx, .request = request, .f = first_tile(f)};
+    struct model m = {.cx = cx, .request = request, .f = f};
     uint32_t loops = 0;
     tir_follow_init(&m.known, &cx->arena, is_known_at_launch, &m);
     for (const struct tir_inst *inst = m.f->body->first; inst; inst = inst->next) {

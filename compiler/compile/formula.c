@@ -25,6 +25,12 @@ static bool refuse(struct formula *formula, const char *what)
     return false;
 }
 
+bool tir_compile_is_tile(const struct tir_value *v)
+{
+    const struct tir_inst *tiles = v->kind == TIR_VALUE_ARG ? v->block->owner : NULL;
+    return tiles && tiles->op == TIR_OP_TILES && v->index < tir_carried_at(tiles);
+}
+
 static bool argument(struct formula *formula, const struct tir_value *v)
 {
     const struct tir_func *f = formula->f;
@@ -39,6 +45,10 @@ static bool argument(struct formula *formula, const struct tir_value *v)
             push(formula, TIR_FORMULA_SCALAR, i);
             return true;
         }
+    if (formula->is_quiet && tir_compile_is_tile(v)) {
+        push(formula, TIR_FORMULA_CONST, 0);
+        return true;
+    }
     return refuse(formula, "a parameter that is no integer");
 }
 

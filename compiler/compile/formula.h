@@ -9,7 +9,10 @@
 // The value of the host block as a formula. False: a diagnostic was reported.
 bool tir_compile_formula(struct tir_context *cx, const struct tir_func *f,
                          const struct tir_value *v, struct tir_span span, tir_formula *out);
-// The same for an estimate, on which no result depends. False: there is no such formula.
+// Which tile it is, in a loop over tiles.
+bool tir_compile_is_tile(const struct tir_value *v);
+// A value as the first tile has it, for an estimate, on which no result depends. False: there is no
+// such formula.
 bool tir_compile_estimate(struct tir_context *cx, const struct tir_func *f,
                           const struct tir_value *v, tir_formula *out);
 
