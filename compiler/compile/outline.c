@@ -13,16 +13,13 @@
 // Binds the dimensions whose size is given or demanded, as the first pass would.
 static bool bind_dims(struct tir_compilation *c, struct tir_func *f, const struct tir_binding *dims)
 {
-    struct tir_receipt dropped = {.arena = &c->cx.arena};
     struct tir_pass_cx cx = {.scratch = &c->cx.scratch,
                              .diags = &c->cx.diags,
                              .target = &c->request.target,
-                             .receipt = &dropped,
                              .meter = &c->meter,
                              .known = dims,
                              .known_count = (uint32_t)c->request.options.dim_count};
     const struct tir_pass_options options = {.run = STR("specialize"), .bisect = -1};
-    tir_compile_receipt_begin(&dropped, f->name, f);
     return tir_run_passes(f, &cx, &options);
 }
 
