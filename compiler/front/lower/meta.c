@@ -100,12 +100,12 @@ struct val meta_bind(struct lower *l, const struct ast_binding *meta,
 tir_str meta_text(struct lower *l, struct val v)
 {
     struct tir_text text;
-    tir_text_init(&text, l->arena, 0);
     if (v.kind == VAL_ELEM)
-        tir_text_format(&text, "%s", tir_elems[v.elem].name);
-    else if (v.kind == VAL_BOOL)
-        tir_text_format(&text, "%s", v.truth ? "true" : "false");
-    else if (v.kind == VAL_INT)
+        return tir_str_of(tir_elems[v.elem].name);
+    if (v.kind == VAL_BOOL)
+        return v.truth ? STR("true") : STR("false");
+    tir_text_init(&text, l->arena, 0);
+    if (v.kind == VAL_INT)
         tir_text_format(&text, "%lld", (long long)v.i);
     else
         tir_number_print(&text, TIR_F64, (union tir_number){.f = v.f});
