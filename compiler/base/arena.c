@@ -131,13 +131,6 @@ void *tir_arena_alloc(struct tir_arena *arena, size_t size)
     return memset(take(arena, size), 0, size);
 }
 
-void *tir_arena_alloc_array(struct tir_arena *arena, size_t count, size_t size)
-{
-    if (size && count > SIZE_MAX / size)
-        tir_arena_give_up(arena);
-    return tir_arena_alloc(arena, count * size);
-}
-
 void *tir_arena_copy(struct tir_arena *arena, const void *src, size_t size)
 {
     void *copy = take(arena, size);

@@ -33,7 +33,13 @@ TIR_NORETURN void tir_arena_give_up(struct tir_arena *arena);
 
 // Zeroed memory aligned for any type. Under AddressSanitizer each object has a red zone.
 void *tir_arena_alloc(struct tir_arena *arena, size_t size);
-void *tir_arena_alloc_array(struct tir_arena *arena, size_t count, size_t size); // overflow-checked
+// Inline, for a `size` that is known: the check for overflow is then no division.
+static inline void *tir_arena_alloc_array(struct tir_arena *arena, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size)
+        tir_arena_give_up(arena);
+    return tir_arena_alloc(arena, count * size);
+}
 void *tir_arena_copy(struct tir_arena *arena, const void *src, size_t size);
 
 #define arena_new(arena, T)          ((T *)tir_arena_alloc((arena), sizeof(T)))
