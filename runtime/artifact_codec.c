@@ -62,50 +62,61 @@ struct wire {
     bool no_memory;
 };
 
-static void io_bytes(struct wire *w, struct range *r, void *data, size_t size)
+// Known when this is compiled.
+static bool is_little_endian(void)
 {
-    if (w->mode == READ) {
-        if (w->wrong || size > r->size) {
-            w->wrong = w->wrong ? w->wrong : "its records end early";
-            memset(data, 0, size);
-            return;
-        }
-        memcpy(data, w->in + r->at, size);
-        r->size -= size;
-    } else if (w->mode == WRITE && size) {
-        memcpy(w->out + r->at, data, size);
-    }
-    r->at += size;
+    const uint16_t one = 1;
+    uint8_t first;
+    memcpy(&first, &one, 1);
+    return first == 1;
 }
 
-static void put_le(uint8_t *bytes, uint64_t value, int count)
+static void put_le(uint8_t *bytes, uint64_t value, size_t count)
 {
-    for (int i = 0; i < count; i++)
-        bytes[i] = (uint8_t)(value >> 8 * i);
+    if (is_little_endian())
+        memcpy(bytes, &value, count);
+    else
+        for (size_t i = 0; i < count; i++)
+            bytes[i] = (uint8_t)(value >> 8 * i);
 }
 
-static uint64_t get_le(const uint8_t *bytes, int count)
+static uint64_t get_le(const uint8_t *bytes, size_t count)
 {
     uint64_t value = 0;
-    for (int i = 0; i < count; i++)
-        value |= (uint64_t)bytes[i] << 8 * i;
+    if (is_little_endian())
+        memcpy(&value, bytes, count);
+    else
+        for (size_t i = 0; i < count; i++)
+            value |= (uint64_t)bytes[i] << 8 * i;
+    return value;
+}
+
+// The next `count` bytes of the records.
+static uint64_t io_le(struct wire *w, uint64_t value, size_t count)
+{
+    struct range *r = &w->info;
+    if (w->mode == READ) {
+        if (w->wrong || count > r->size) {
+            w->wrong = w->wrong ? w->wrong : "its records end early";
+            return 0;
+        }
+        value = get_le(w->in + r->at, count);
+        r->size -= count;
+    } else if (w->mode == WRITE) {
+        put_le(w->out + r->at, value, count);
+    }
+    r->at += count;
     return value;
 }
 
 static void io_u32(struct wire *w, uint32_t *value)
 {
-    uint8_t bytes[4];
-    put_le(bytes, *value, 4);
-    io_bytes(w, &w->info, bytes, 4);
-    *value = (uint32_t)get_le(bytes, 4);
+    *value = (uint32_t)io_le(w, *value, 4);
 }
 
 static void io_i64(struct wire *w, int64_t *value)
 {
-    uint8_t bytes[8];
-    put_le(bytes, (uint64_t)*value, 8);
-    io_bytes(w, &w->info, bytes, 8);
-    *value = (int64_t)get_le(bytes, 8);
+    *value = (int64_t)io_le(w, (uint64_t)*value, 8);
 }
 
 // An enum travels as u32; its range is checked later, so it must survive the trip unchanged.
@@ -124,14 +135,14 @@ static void io_str(struct wire *w, tir_str *s)
 {
     uint32_t at = (uint32_t)(w->strings.at), len = (uint32_t)s->len;
     if (w->mode != READ) {
-        char zero = 0;
         at -= (uint32_t)w->strings.size; // size holds where the section begins
         io_u32(w, &at);
         io_u32(w, &len);
         if (w->mode == WRITE && len)
             memcpy(w->out + w->strings.at, s->ptr, len);
-        w->strings.at += len;
-        io_bytes(w, &w->strings, &zero, 1);
+        if (w->mode == WRITE)
+            w->out[w->strings.at + len] = 0;
+        w->strings.at += (size_t)len + 1;
         return;
     }
     io_u32(w, &at);
