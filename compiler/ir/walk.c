@@ -39,7 +39,7 @@ struct tir_inst *tir_walk_skip(const struct tir_block *root, const struct tir_in
     return after(root, NULL, inst);
 }
 
-struct tir_inst *tir_walk_next(const struct tir_block *root, const struct tir_inst *inst)
+struct tir_inst *tir_walk_on(const struct tir_block *root, const struct tir_inst *inst)
 {
     if (!inst)
         return root->first;

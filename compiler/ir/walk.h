@@ -5,9 +5,15 @@
 
 #include "ir/ir.h"
 
+// tir_walk_next in general.
+struct tir_inst *tir_walk_on(const struct tir_block *root, const struct tir_inst *inst);
 // The instruction after `inst` in program order within `root`; NULL at the end. inst NULL: the
 // first.
-struct tir_inst *tir_walk_next(const struct tir_block *root, const struct tir_inst *inst);
+static inline struct tir_inst *tir_walk_next(const struct tir_block *root,
+                                             const struct tir_inst *inst)
+{
+    return inst && !inst->region_count && inst->next ? inst->next : tir_walk_on(root, inst);
+}
 // As above, but does not enter inst's regions.
 struct tir_inst *tir_walk_skip(const struct tir_block *root, const struct tir_inst *inst);
 // The instruction after `inst` in program order among `root` and all that is inside of it; NULL at
