@@ -178,8 +178,9 @@ const struct fn_value *lower_fn_value(struct lower *l, const struct ast_expr *e)
         return s->val.fn;
     }
     struct ast_fn *fn = tir_map_get(m ? &m->fns : &l->home->fns, tir_map_key(name));
-    bool is_known = !m && (builtin_find(name) || tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT);
-    if (!fn && !is_known && !m)
+    const bool is_known =
+        fn || (!m && (builtin_find(name) || tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT));
+    if (!is_known && !m)
         fn = tir_map_get(&lower_standard(l)->fns, tir_map_key(name));
     if (!fn && !is_known)
         return NULL;
