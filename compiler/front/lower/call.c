@@ -69,7 +69,7 @@ const struct builtin builtins[BUILTIN_COUNT] = {
 const struct builtin *builtin_find(const char *name)
 {
     for (uint32_t i = 0; i < BUILTIN_COUNT; i++)
-        if (strcmp(builtins[i].name, name) == 0)
+        if (tir_str_is(tir_str_of(name), builtins[i].name))
             return &builtins[i];
     return NULL;
 }
@@ -91,8 +91,7 @@ static bool means_operation(const struct lower *l, const struct call *c, const s
 bool lower_builtin(struct lower *l, struct call *c, val_list *out, bool *ok)
 {
     const struct builtin *b = builtin_find(c->name);
-    const bool is_op = tir_op_by_name(tir_str_of(c->name)) != TIR_OP_COUNT;
-    if (!b || (is_op && means_operation(l, c, b)))
+    if (!b || (tir_op_by_name(tir_str_of(c->name)) != TIR_OP_COUNT && means_operation(l, c, b)))
         return false;
     *ok = check_arguments(l, c, b->fewest, b->most, b->named) && b->handler(l, c, b->which, out);
     return true;

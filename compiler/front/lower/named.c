@@ -6,8 +6,8 @@
 const struct ast_arg *arg_named(const ast_args *args, const char *name)
 {
     vec_foreach(const struct ast_arg, it, args)
-        if (it->name && strcmp(it->name, name) == 0)
-            return it;
+        if (it->name && it->name[0] == name[0] && strcmp(it->name, name) == 0)
+            return it; // most are told apart by the first character
     return NULL;
 }
 
