@@ -9,19 +9,18 @@ void tir_map_init(struct tir_map *map, struct tir_arena *arena)
     *map = (struct tir_map){.arena = arena};
 }
 
-// Spreads keys that differ only in a few bits, as pointers do (the finisher of SplitMix64).
-static uint64_t mix(uint64_t x)
+// Spreads keys that differ only in a few bits, as pointers do: the middle of the product with 2^64
+// by the golden ratio depends on all that is below it, which the upper half of the key is added to.
+static uint32_t spread(uint64_t key)
 {
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
+    return (uint32_t)((key ^ key >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
 // The slot that holds key, or the free one where it belongs. slot_count is not 0.
 static uint32_t *find_slot(const struct tir_map *map, uint64_t key)
 {
     uint32_t mask = map->slot_count - 1;
-    for (uint32_t i = (uint32_t)mix(key) & mask;; i = (i + 1) & mask) {
+    for (uint32_t i = spread(key) & mask;; i = (i + 1) & mask) {
         uint32_t *slot = &map->slots[i];
         if (!*slot || map->entries[*slot - 1].key == key)
             return slot;
@@ -68,6 +67,14 @@ void tir_map_set(struct tir_map *map, uint64_t key, void *value)
     }
     map->entries[map->count++] = (struct tir_map_entry){key, value};
     *slot = map->count;
+}
+
+// The finisher of SplitMix64.
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
 }
 
 // By words, and by FNV-1a what is left of one.
