@@ -93,12 +93,17 @@ static void clone_block(struct tir_builder *b, const struct tir_block *from, str
 static struct tir_inst *clone_inst(struct tir_builder *b, const struct tir_inst *inst,
                                    struct tir_map *map, bool adopts)
 {
+    enum { FEW = 16 }; // most instructions; what they are built from is copied
     struct tir_func *f = b->f;
     struct tir_arena *arena = f->module->arena;
-    struct tir_value **operands = arena_array(arena, struct tir_value *, inst->operand_count);
+    struct tir_value *few[FEW], **operands = few;
+    const struct tir_type *few_types[FEW], **types = few_types;
+    if (inst->operand_count > FEW)
+        operands = arena_array(arena, struct tir_value *, inst->operand_count);
+    if (inst->result_count > FEW)
+        types = arena_array(arena, const struct tir_type *, inst->result_count);
     for (uint32_t i = 0; i < inst->operand_count; i++)
         operands[i] = mapped(f, map, inst->operands[i], adopts);
-    const struct tir_type **types = arena_array(arena, const struct tir_type *, inst->result_count);
     for (uint32_t i = 0; i < inst->result_count; i++)
         types[i] = type_in(f, inst->results[i]->type, adopts);
     struct tir_span span = b->span;
