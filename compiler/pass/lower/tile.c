@@ -327,6 +327,7 @@ static void lower_view(struct lower *lo, struct tir_inst *inst)
 static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_TILES] = tir_lower_tiles,
     [TIR_OP_ROLE] = tir_lower_roles,
+    [TIR_OP_SCOPE] = tir_lower_scope,
     [TIR_OP_LOAD] = lower_load,
     [TIR_OP_STORE] = lower_store,
     [TIR_OP_PUSH] = tir_lower_push,
@@ -383,7 +384,7 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
         return true;
     if (lowerings[inst->op]) {
         lowerings[inst->op](lo, inst);
-        return true;
+        return inst->op != TIR_OP_SCOPE; // those stay until the end
     }
     if (inst->op == TIR_OP_YIELD) { // the owner of its block expands it
         tir_lower_check_yield(lo, inst);
@@ -391,10 +392,6 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
     }
     if (inst->op == TIR_OP_REMOTE) // of a view: only addresses see it
         return !tir_is_allocated(inst->operands[0]->def);
-    if (inst->op == TIR_OP_SCOPE) {
-        tir_lower_scope(lo, inst);
-        return false;
-    }
     if (tir_is_loop(inst) || inst->op == TIR_OP_IF) {
         tir_lower_regions(lo, inst);
         return false;
