@@ -17,7 +17,7 @@ from compare import Work, normal, size_of
 
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 BF16 = torch.bfloat16
-MADE = {}  # a function, compiled
+SIZES = {}  # that a function was compiled for
 
 
 def spread(rng, low, high, step=1):
@@ -29,9 +29,12 @@ def compiled(function, *inputs):
     """A call of Inductor's code on the inputs; on the processor a plain call."""
     if not inputs[0].is_cuda:
         return lambda: function(*inputs)
-    if function not in MADE:
-        MADE[function] = torch.compile(function, dynamic=False)
-    return lambda: MADE[function](*inputs)
+    sizes = [x.shape for x in inputs]
+    if SIZES.get(function) != sizes:
+        torch.compiler.reset()  # what was compiled for eight sizes is run by torch itself at more
+        SIZES[function] = sizes
+    made = torch.compile(function, dynamic=False)
+    return lambda: made(*inputs)
 
 
 def into(work, fill=0):
