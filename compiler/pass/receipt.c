@@ -78,6 +78,13 @@ void tir_receipt_certify(struct tir_pass_cx *cx, const struct tir_certificate *c
     vec_push(receipt->arena, &receipt->parts.at[receipt->parts.len - 1].schedules, claim);
 }
 
+void tir_receipt_tma(struct tir_pass_cx *cx, struct tir_span span, const struct tir_inst *load,
+                     const struct tir_value *to)
+{
+    tir_receipt_add(cx, TIR_TOPIC_COPY, span, "copy of %s: tma%s", tir_ref_base(load)->name,
+                    tir_rounds(load, to) ? ", which rounds to tf32" : "");
+}
+
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
                      const struct tir_dot_plan *plan)
 {

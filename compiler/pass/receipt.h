@@ -82,6 +82,10 @@ void tir_receipt_grant(struct tir_pass_cx *cx, enum tir_wish wish);
 void tir_receipt_certify(struct tir_pass_cx *cx, const struct tir_certificate *certificate,
                          const char *why);
 
+// A tensor copy brings what `load`, an access of a tensor, gives as `to`.
+void tir_receipt_tma(struct tir_pass_cx *cx, struct tir_span span, const struct tir_inst *load,
+                     const struct tir_value *to);
+
 // The instructions of a dot that does not run on warpgroups.
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
                      const struct tir_dot_plan *plan);

@@ -164,9 +164,7 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store, const cha
     tir_state_strides(as->f, copy);
     as->changed = true;
     tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
-    const bool rounds = tir_rounds(copy, copy->operands[TIR_COPY_TO]);
-    tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: tma%s", name,
-                    rounds ? ", which rounds to tf32" : "");
+    tir_receipt_tma(as->cx, copy->span, copy, copy->operands[TIR_COPY_TO]);
     return true;
 }
 
@@ -206,7 +204,7 @@ static bool fills_slot(struct async *as, struct tir_inst *copy)
         return false;
     }
     tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
-    tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: tma", name);
+    tir_receipt_tma(as->cx, copy->span, copy, copy->operands[TIR_COPY_TO]);
     as->changed = true;
     return true;
 }

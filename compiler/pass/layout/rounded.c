@@ -13,41 +13,58 @@
 // nearest, ties to even, and keeps what is infinite: exactly what the cast does, as 33 million
 // random f32 and the ones around each limit have shown on an H200.
 //
-// It is done where a tensor copy can bring the tile, K follows itself in memory, and nothing else
-// uses it.
+// It is done where a tensor copy can bring the tile, K follows itself in memory, and only products
+// use it, all in this way.
 
 #include "pass/layout/rounded.h"
 
+#include "base/bitset.h"
 #include "ir/range.h"
 #include "ir/walk.h"
 #include "pass/async/tma.h"
 #include "pass/layout/operand.h"
 #include "pass/layout/warpgroup.h"
 
-// The cast that makes operand i of loaded f32; NULL: it is another one, or cannot be copied.
-static struct tir_inst *rounding_of(struct tir_func *f, const struct tir_pass_cx *cx,
-                                    const struct tir_ranges *ranges, const uint32_t *uses,
-                                    const struct tir_inst *dot, uint32_t i)
+// Does it give the rows of a cast as they are, or turned?
+static bool passes_rows(const struct tir_inst *inst)
+{
+    if (!inst || inst->op == TIR_OP_PERMUTE)
+        return inst;
+    const struct tir_value *of = inst->op == TIR_OP_RESHAPE ? inst->operands[0] : NULL;
+    if (!of || !of->def || of->def->op != TIR_OP_CAST)
+        return false;
+    const struct tir_type *from = of->type, *to = inst->results[0]->type;
+    return to->rank && from->shape[from->rank - 1] == to->shape[to->rank - 1];
+}
+
+// Does a product take operand i of inst with K along its rows in memory?
+static bool takes_rows(const struct tir_inst *inst, uint32_t i)
 {
     bool turned;
-    const struct tir_value *v = dot->operands[i], *x = tir_unturned(dot->operands[i], &turned);
-    for (; v != x; v = v->def->operands[0])
-        if (uses[v->id] > 1)
-            return NULL;
-    struct tir_inst *cast = x->def && x->def->op == TIR_OP_CAST ? x->def : NULL;
-    const struct tir_inst *load = cast ? cast->operands[0]->def : NULL;
-    const bool k_is_last = turned == (i == TIR_DOT_B);
-    if (!load || load->op != TIR_OP_LOAD || !tir_rounds(load, x) || !k_is_last ||
-        uses[load->results[0]->id] > 1 || tir_tma_refusal(f, cx->target, ranges, load))
-        return NULL;
-    return cast;
+    if (inst->op != TIR_OP_DOT || i > TIR_DOT_B)
+        return false;
+    tir_unturned(inst->operands[i], &turned);
+    return turned == (i == TIR_DOT_B);
+}
+
+// Values that something else reads, behind transposes too.
+static struct bitset find_kept(struct tir_func *f, struct tir_arena *arena)
+{
+    struct bitset kept = bitset_new(arena, f->value_count);
+    tir_foreach_inst(inst, f)
+        for (uint32_t i = 0; i < inst->operand_count && !passes_rows(inst); i++)
+            for (struct tir_value *v = takes_rows(inst, i) ? NULL : inst->operands[i]; v;
+                 v = passes_rows(v->def) ? v->def->operands[0] : NULL)
+                bitset_insert(&kept, v->id);
+    return kept;
 }
 
 static void round_load(struct tir_func *f, struct tir_inst *cast)
 {
-    struct tir_value *loaded = cast->operands[0];
+    struct tir_value *x = cast->operands[0], *loaded = tir_brought(x);
     loaded->type = tir_type_with_elem(f->module->types, loaded->type, TIR_TF32);
-    tir_replace_uses(f, cast->results[0], loaded);
+    x->type = tir_type_with_elem(f->module->types, x->type, TIR_TF32);
+    tir_replace_uses(f, cast->results[0], x);
     tir_remove(cast);
 }
 
@@ -55,14 +72,18 @@ void tir_round_operands(struct tir_func *f, struct tir_pass_cx *cx)
 {
     const struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
     const uint32_t *uses = tir_count_uses(cx->scratch, f);
-    uint32_t *as_operand = arena_array(cx->scratch, uint32_t, f->value_count);
+    const struct bitset kept = find_kept(f, cx->scratch);
     VEC(struct tir_inst *) casts = {0};
-    tir_foreach_inst(dot, f)
-        for (uint32_t i = TIR_DOT_A; dot->op == TIR_OP_DOT && i <= TIR_DOT_B; i++) {
-            struct tir_inst *cast = rounding_of(f, cx, ranges, uses, dot, i);
-            if (cast && ++as_operand[cast->results[0]->id] == uses[cast->results[0]->id])
-                vec_push(cx->scratch, &casts, cast);
-        }
+    tir_foreach_inst(cast, f) {
+        if (cast->op != TIR_OP_CAST || bitset_has(&kept, cast->results[0]->id))
+            continue;
+        struct tir_value *x = cast->operands[0], *loaded = tir_brought(x);
+        const struct tir_inst *load = loaded->def;
+        if (load && load->op == TIR_OP_LOAD && tir_rounds(load, cast->results[0]) &&
+            uses[x->id] == 1 && uses[loaded->id] == 1 &&
+            !tir_tma_refusal(f, cx->target, ranges, load))
+            vec_push(cx->scratch, &casts, cast);
+    }
     vec_foreach(struct tir_inst *, it, &casts)
         round_load(f, *it);
 }
