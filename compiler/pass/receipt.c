@@ -95,6 +95,8 @@ void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
                         plan->depth, tir_words[a->kind].name, a == b ? "" : " by ",
                         a == b ? "" : tir_words[b->kind].name, tir_elems[a->scale].name,
                         (long long)tir_scaled_block(a));
+    else if (plan->kind == TIR_WORD_kind_f64 && !(cx->target->features & TIR_HAS_MMA_F64))
+        tir_receipt_add(cx, TIR_TOPIC_DOT, dot->span, "dot: mma.sync m8n8k4 f64");
     else if (plan->mma)
         tir_receipt_add(cx, TIR_TOPIC_DOT, dot->span, "dot: mma.sync m16n8k%u %s%s%s", plan->depth,
                         tir_words[plan->kind].name, plan->b_kind ? " by " : "",
