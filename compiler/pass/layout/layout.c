@@ -27,16 +27,22 @@
 #include "pass/layout/stream.h"
 #include "pass/layout/warpgroup.h"
 
+// Of 64 bits, each counts as two.
+static int64_t count_held(const struct tir_type *t)
+{
+    return tir_type_count(t) * (tir_elems[t->elem].bits > 32 ? 2 : 1);
+}
+
 // Elements of tiles that threads hold while they compute the dot: its sums, and what the loop
 // around it carries, which the sums are part of unless they begin from nothing.
 static int64_t held_elements(const struct tir_inst *dot)
 {
     const struct tir_value *acc = dot->operands[TIR_DOT_ACC];
-    int64_t sums = tir_type_count(dot->results[0]->type), carried = 0;
+    int64_t sums = count_held(dot->results[0]->type), carried = 0;
     const struct tir_inst *loop = dot->block->owner;
     for (uint32_t i = 0; loop && loop->op == TIR_OP_FOR && i < loop->result_count; i++)
         if (tir_type_is_tile(loop->results[i]->type))
-            carried += tir_type_count(loop->results[i]->type);
+            carried += count_held(loop->results[i]->type);
     return acc->kind == TIR_VALUE_CONST ? sums + carried : TIR_MAX(sums, carried);
 }
 
