@@ -81,7 +81,8 @@ void tir_receipt_certify(struct tir_pass_cx *cx, const struct tir_certificate *c
 void tir_receipt_tma(struct tir_pass_cx *cx, struct tir_span span, const struct tir_inst *load,
                      const struct tir_value *to)
 {
-    tir_receipt_add(cx, TIR_TOPIC_COPY, span, "copy of %s: tma%s", tir_ref_base(load)->name,
+    const char *name = tir_ref_base(load)->name;
+    tir_receipt_add(cx, TIR_TOPIC_COPY, span, "copy of %s: tma%s", name ? name : "a tensor",
                     tir_rounds(load, to) ? ", which rounds to tf32" : "");
 }
 
@@ -171,9 +172,11 @@ static bool has_topic(const struct tir_receipt_part *part, enum tir_topic topic)
 static void describe_copy(struct tir_pass_cx *cx, const struct tir_inst *copy)
 {
     const char *name = tir_ref_base(copy)->name ? tir_ref_base(copy)->name : "a tensor";
-    if (copy->operands[TIR_COPY_MBAR])
-        tir_receipt_add(cx, TIR_TOPIC_COPY, copy->span, "copy of %s: %s", name,
-                        tir_words[tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_engine_tma)].name);
+    if (copy->operands[TIR_COPY_MBAR] &&
+        tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_engine_tma) == TIR_WORD_engine_tma)
+        tir_receipt_tma(cx, copy->span, copy, copy->operands[TIR_COPY_TO]);
+    else if (copy->operands[TIR_COPY_MBAR])
+        tir_receipt_add(cx, TIR_TOPIC_COPY, copy->span, "copy of %s: bulk", name);
     else
         tir_receipt_add(cx, TIR_TOPIC_COPY, copy->span, "copy of %s: cp.async, %lld bytes each",
                         name, (long long)tir_attr_int(copy, TIR_ATTR_width, 16));
