@@ -193,10 +193,10 @@ static void check_count(struct interp *in, const struct tir_inst *inst, const st
 }
 
 // f32 that become tf32 are rounded, all others are as they were.
-static union tir_number as_elem(enum tir_elem elem, const struct buffer *b, int64_t at)
+static union tir_number rounded(enum tir_elem to, const struct buffer *from, union tir_number x)
 {
-    const union tir_number x = fetch(b, at);
-    return elem == b->elem ? x : tir_number_decode(elem, tir_number_encode(elem, x));
+    const bool rounds = from->elem == TIR_F32 && to == TIR_TF32;
+    return rounds ? tir_number_cast(to, from->elem, x) : x;
 }
 
 void tir_interp_load(struct interp *in, const struct tir_inst *inst)
@@ -210,9 +210,9 @@ void tir_interp_load(struct interp *in, const struct tir_inst *inst)
     static const union tir_number zero;
     for (uint32_t i = 0; i < p.count; i++)
         if (p.at[i] == OUTSIDE || masked_out(mask, i))
-            to[i] = pad.at ? pad.at[i * pad.step] : zero;
+            to[i] = rounded(result->type->elem, p.buffer, pad.at ? pad.at[i * pad.step] : zero);
         else
-            to[i] = as_elem(result->type->elem, p.buffer, p.at[i]);
+            to[i] = rounded(result->type->elem, p.buffer, fetch(p.buffer, p.at[i]));
 }
 
 void tir_interp_store(struct interp *in, const struct tir_inst *inst)
@@ -431,7 +431,8 @@ void tir_interp_copy_async(struct interp *in, const struct tir_inst *inst)
     static const union tir_number zero;
     for (uint32_t i = 0; i < from.count; i++) {
         bool there = copies && from.at[i] != OUTSIDE && !masked_out(mask, i);
-        put(to.buffer, to.at[i], there ? as_elem(to.buffer->elem, from.buffer, from.at[i]) : zero);
+        const union tir_number x = there ? fetch(from.buffer, from.at[i]) : zero;
+        put(to.buffer, to.at[i], rounded(to.buffer->elem, from.buffer, x));
     }
 }
 
