@@ -14,15 +14,11 @@ import torch
 import torch.nn.functional as F
 
 from compare import Work, normal, size_of
+from family import spread
 
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 BF16 = torch.bfloat16
 SIZES = {}  # that a function was compiled for
-
-
-def spread(rng, low, high, step=1):
-    """A multiple of step, every power of two as likely as the next."""
-    return max(step, round(math.exp(rng.uniform(math.log(low), math.log(high))) / step) * step)
 
 
 def compiled(function, *inputs):

@@ -8,10 +8,10 @@
 #include "machine/product.h"
 
 struct tir_dot_plan {
-    bool mma;                   // mma.sync; else fused multiply-adds on plain registers
-    enum tir_word kind, b_kind; // element kind of the mma; of B, if it is another one
-    uint32_t depth;             // K of one instruction
-    uint32_t chunk;             // half of what a lane supplies rows of: of ldmatrix, 16 bytes
+    bool mma;                           // mma.sync; else fused multiply-adds on plain registers
+    enum tir_word kind, b_kind;         // element kind of the mma; of B, if it is another one
+    uint32_t depth;                     // K of one instruction
+    uint32_t chunk;                     // half of it: 16 bytes of a row, but for f64
     const struct tir_scaled *scaled[2]; // of a and b, for a dot with scales; else NULL
     const char *refusal;                // why not mma, for the receipt
 };

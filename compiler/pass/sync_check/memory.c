@@ -416,7 +416,8 @@ static bool writes_all(const struct sync_root *root, const struct sync_record *a
            bits == 8 * (root->end - root->begin);
 }
 
-// Removes those that an access is ordered after which writes all bytes of their buffer.
+// `now` writes all bytes of the buffer, so it stands for the accesses that it is ordered after:
+// what is not ordered after one of these is not ordered after it.
 static void remove_older(const struct sync_who *who, struct sync_shadow *s,
                          const struct sync_record *now)
 {
