@@ -81,10 +81,12 @@ static const char *skip_blank(const char *at, const char *end)
     return at;
 }
 
-// After the brace that closes the one here.
+// After the brace that closes the one here. Nearly all of a module lies between braces, and a
+// launch waits for it to be read, so this looks at the characters alone that are or hide a brace.
 static const char *skip_braces(const char *at, const char *end)
 {
-    for (size_t depth = 0; at < end;) {
+    size_t depth = 0;
+    while ((at += strcspn(at, "{}\"/")) < end) {
         const char *next = skip_opaque(at, end);
         if (next != at) {
             at = next;
