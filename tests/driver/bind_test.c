@@ -91,6 +91,10 @@ static void test_refused(void **state)
     assert_string_equal(WORDS("M=1.5"), "M=1.5: a dimension is a whole number from 0");
     assert_string_equal(WORDS("count=-1"), "count: \"-1\" is not a value of u64");
     assert_string_equal(WORDS("scale=big"), "scale: \"big\" is not a value of f16");
+    assert_string_equal(WORDS("scale=70000"), "scale: \"70000\" is not a value of f16");
+    assert_string_equal(WORDS("scale=-1e400"), "scale: \"-1e400\" is not a value of f16");
+    assert_string_equal(WORDS("M=1", "K=1", "count=1", "scale=-inf"), "");
+    tir_bind_release(&bind);
     assert_string_equal(WORDS("skale=1"),
                         "gemm has no dimension or parameter skale; did you mean scale?");
     assert_string_equal(WORDS("queue=1"),

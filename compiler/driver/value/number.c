@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #define LONGEST 400 // characters of a number; strtod needs a terminated copy
@@ -53,6 +54,7 @@ bool tir_parse_float(tir_str text, double *out)
     char copy[LONGEST], *end;
     if (!terminated(text, copy))
         return false;
+    errno = 0;
     *out = strtod(copy, &end);
-    return !*end;
+    return !*end && !(errno == ERANGE && isinf(*out)); // what is too small is 0, or nearly
 }

@@ -9,7 +9,7 @@
 bool tir_parse_int(tir_str text, int64_t *out);
 // The same up to 2^64 - 1, kept as bits.
 bool tir_parse_uint(tir_str text, uint64_t *out);
-// As strtod reads it, inf and nan too; the whole of `text`.
+// As strtod reads it, inf and nan too; the whole of `text`. False: it is not, or does not fit.
 bool tir_parse_float(tir_str text, double *out);
 
 #endif

@@ -2,6 +2,8 @@
 // Scalar arguments and single elements as text.
 #include "driver/value/scalar.h"
 
+#include <math.h>
+
 #include "driver/fail.h"
 #include "driver/value/number.h"
 #include "ir/number.h"
@@ -26,11 +28,12 @@ static bool parse(enum tir_elem elem, tir_str text, struct tir_scalar *out)
         out->i = (int64_t)value;
         return sound && tir_number_wrap(elem, out->i) == out->i;
     }
-    case TIR_KIND_FLOAT:
-        if (!tir_parse_float(text, &out->f))
-            return false;
-        out->f = tir_number_round(elem, out->f);
-        return true;
+    case TIR_KIND_FLOAT: {
+        double value;
+        bool sound = tir_parse_float(text, &value);
+        out->f = tir_number_round(elem, value);
+        return sound && (isinf(value) || !isinf(out->f));
+    }
     case TIR_KIND_NONE:
         break;
     }
