@@ -14,7 +14,11 @@
 #include "front/lower/varying.h"
 #include "ir/crew.h"
 
-enum { SIZES = 6 }; // of scopes: 1, 2, 4, ... 32 warps
+enum {
+    SIZES = 6,      // of scopes: 1, 2, 4, ... 32 warps
+    THREADS = 1024, // that a CTA has at most
+    LONGEST = 8     // steps of an expression that counts threads
+};
 
 struct uniform {
     struct lower *l;
@@ -37,50 +41,69 @@ static bool differs_by_thread(const struct varying *set, const struct tir_inst *
            (inst->op == TIR_OP_LOAD && tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL);
 }
 
-// In groups of threads. What counts groups of `unit` threads, rounded down, is the same in each
-// group that is not larger; 0: v does not count threads.
-static int64_t unit_of(const struct tir_value *v)
+// (thread - begin) / unit, rounded down. unit 0: the value does not count threads.
+struct count {
+    int64_t begin, unit;
+};
+
+static bool is_small(const struct tir_value *v, int64_t *number)
+{
+    return tir_is_const_int(v, number) && *number >= -THREADS && *number <= THREADS;
+}
+
+// After `by` was added. What counts below zero is left out: its quotients are rounded up, and
+// without a sign it wraps.
+static struct count count_from(struct count c, int64_t by, const struct tir_crew *crew)
+{
+    c.begin -= by * c.unit;
+    return c.begin <= 32 * (int64_t)crew->first ? c : (struct count){0};
+}
+
+static struct count count_of(const struct tir_func *f, const struct tir_value *v, uint32_t steps)
 {
     int64_t by;
     const struct tir_inst *inst = v->def;
-    if (!inst || inst->region_count)
-        return 0;
-    switch (inst->op) {
-    case TIR_OP_TID:
-        return 1;
-    case TIR_OP_WARPID:
-        return 32;
-    case TIR_OP_WGID:
-        return 32 * TIR_WARPGROUP;
-    case TIR_OP_CAST:
+    struct count c = {0};
+    if (!inst || inst->region_count || steps == LONGEST)
+        return c;
+    if (inst->op == TIR_OP_TID)
+        return (struct count){0, 1};
+    if (inst->op == TIR_OP_WARPID)
+        return (struct count){0, 32};
+    if (inst->op == TIR_OP_WGID)
+        return (struct count){0, 32 * TIR_WARPGROUP};
+    if (inst->op == TIR_OP_CAST)
         return tir_elem_is_int(v->type->elem) && tir_elems[v->type->elem].bits >= 16
-                   ? unit_of(inst->operands[0])
-                   : 0;
+                   ? count_of(f, inst->operands[0], steps + 1)
+                   : c;
+    const bool is_step = inst->op == TIR_OP_ADD || inst->op == TIR_OP_SUB ||
+                         inst->op == TIR_OP_DIV || inst->op == TIR_OP_SHR;
+    if (!is_step || !is_small(inst->operands[1], &by))
+        return c;
+    c = count_of(f, inst->operands[0], steps + 1);
+    const struct tir_crew crew = tir_crew_of(f, inst);
+    switch (inst->op) {
+    case TIR_OP_ADD:
+        return count_from(c, by, &crew);
+    case TIR_OP_SUB:
+        return count_from(c, -by, &crew);
     case TIR_OP_DIV:
-        return tir_is_const_int(inst->operands[1], &by) && by > 0 && by <= INT16_MAX
-                   ? unit_of(inst->operands[0]) * by
-                   : 0;
-    case TIR_OP_SHR:
-        return tir_is_const_int(inst->operands[1], &by) && by >= 0 && by < 16
-                   ? unit_of(inst->operands[0]) << by
-                   : 0;
+        return (struct count){c.begin, by > 0 ? c.unit * by : 0};
     default:
-        return 0;
+        return (struct count){c.begin, by >= 0 && by < 16 ? c.unit << by : 0};
     }
 }
 
-// x < c and its kin change between two threads alone: the number of the second. -1: no comparison
-// of a count of threads with a number.
-static int64_t threshold_of(const struct tir_inst *inst)
+// Whether x < c or one of its kin, which changes between two threads alone, does so between groups.
+static bool parts_groups(const struct varying *set, const struct tir_inst *inst)
 {
     int64_t number;
     const bool above = inst->op == TIR_OP_LE || inst->op == TIR_OP_GT;
     if (!above && inst->op != TIR_OP_LT && inst->op != TIR_OP_GE)
-        return -1;
-    const int64_t unit = unit_of(inst->operands[0]);
-    if (!unit || !tir_is_const_int(inst->operands[1], &number) || number < 0 || number > INT16_MAX)
-        return -1;
-    return (number + above) * unit;
+        return false;
+    const struct count c = count_of(set->f, inst->operands[0], 0);
+    return c.unit && is_small(inst->operands[1], &number) &&
+           (c.begin + (number + above) * c.unit) % set->threads == 0;
 }
 
 // The same in each group of set->threads threads, which begins with a multiple of so many.
@@ -88,8 +111,10 @@ static bool same_in_group(const struct varying *set, const struct tir_inst *inst
 {
     if (inst->result_count != 1 || tir_type_is_buffer(inst->results[0]->type))
         return false;
-    const int64_t unit = unit_of(inst->results[0]), threshold = threshold_of(inst);
-    if ((unit && unit % set->threads == 0) || (threshold >= 0 && threshold % set->threads == 0))
+    const struct count c = count_of(set->f, inst->results[0], 0);
+    if (c.unit && c.unit % set->threads == 0 && c.begin % set->threads == 0)
+        return true;
+    if (parts_groups(set, inst))
         return true;
     if (set->threads > 32)
         return false;
