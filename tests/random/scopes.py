@@ -4,8 +4,9 @@
 
 usage: scopes.py TIRC RANDOM_TILES [--seed=N] [--count=N]
 
-The tiles loop of a program of random_tiles becomes a kernel by hand: a grid, and a scope in which each group
-of warps walks tiles of its own. On the emulator, with checks for races, it must give what the reference
+The tiles loop of a program of random_tiles becomes a kernel by hand: a grid, and scopes in which each group
+of warps walks tiles of its own: one scope, several one after the other with groups of other sizes, a scope in
+a scope, or scopes in roles. On the emulator, with checks for races, it must give what the reference
 interpreter makes of the tiles loop, to the accuracy of random_tiles. Without a seed the clock gives one, which is
 printed. Programs that a group cannot compute as a CTA does are left out: of roles, of several launches, with
 text, stated layouts, a file of their own or atomics on single elements, which each thread would do. The compiler orders what a tiles loop
@@ -38,12 +39,22 @@ def parts(text):
     return [part.strip() for part in out]
 
 
-def barrier(warps, groups):
-    """That the threads of a group wait for each other."""
-    if warps == 1:
-        return ["warp_sync();"]
-    return [f"if warpid() / {warps} == {i} {{ bar_sync(id = {i + 1}, threads = {32 * warps}); }}"
-            for i in range(groups)]
+class Scope:
+    """Groups of so many warps, of the `count` warps that begin with the first one: a role, or the CTA."""
+
+    def __init__(self, warps, first, count):
+        self.warps, self.first, self.groups = warps, first, count // warps
+
+    def group(self):
+        """Which of its groups a thread is in."""
+        return f"(warpid() - {self.first}) / {self.warps}" if self.first else f"warpid() / {self.warps}"
+
+    def barrier(self, taken):
+        """That the threads of a group wait for each other, with named barriers behind those taken."""
+        if self.warps == 1:
+            return ["warp_sync();"]
+        return [f"if {self.group()} == {i} {{ bar_sync(id = {taken + i + 1}, threads = {32 * self.warps}); }}"
+                for i in range(self.groups)]
 
 
 def ordered(lines, tensors, wait):
@@ -57,33 +68,65 @@ def ordered(lines, tensors, wait):
     return out
 
 
-def in_scope(program, choice):
+def divisors(count):
+    return [n for n in (1, 2, 4, 8) if count % n == 0]
+
+
+def drawn_scopes(choice):
+    """What stands around the scopes, as (a line, scopes, a line), and how many warps there are. Scopes of one size, of
+    several one after the other, in another scope, and in roles."""
+    kind = choice.choice(["one", "one", "two", "inside", "roles"])
+    if kind == "roles":
+        out, first = [], 0
+        for name in ["a", "b", "c"][:choice.choice([2, 2, 3])]:
+            count = choice.choice([1, 2, 4])
+            first += -first % count
+            scopes = [Scope(choice.choice(divisors(count)), first, count) for _ in range(choice.choice([1, 1, 2]))]
+            out.append((f"role {name} warps({count}) first({first}) {{", scopes, "}"))
+            first += count
+        return out, first
+    count = choice.choice([2, 4, 4, 8])
+    scopes = [Scope(choice.choice(divisors(count)), 0, count) for _ in range(2 if kind == "two" else 1)]
+    if kind == "inside":
+        return [(f"scope warps({count}) {{", scopes, "}")], count
+    return [("", scopes, "")], count
+
+
+def in_scopes(program, choice):
     """The program by hand, or None."""
     heads = re.findall(r"^    for (.*?) in tiles\((.*)\) \{$", program, re.M)
     if len(heads) != 1 or OTHER.search(program):
         return None
     names = [name.strip() for name in heads[0][0].strip("()").split(",")]
     extents = [part for part in parts(heads[0][1]) if not OPTIONS.match(part)]
-    threads = choice.choice([64, 128, 128, 256])
-    warps = choice.choice([n for n in (1, 1, 2, 4) if 32 * n <= threads])
-    ctas, groups = choice.choice([1, 1, 2]), threads // 32 // warps
+    around, warps = drawn_scopes(choice)
+    ctas, groups = choice.choice([1, 1, 2]), sum(scope.groups for _, scopes, _ in around for scope in scopes)
     lines = program.split("\n")
     begin = next(i for i, line in enumerate(lines) if " in tiles(" in line)
     end = next(i for i in range(begin, len(lines)) if lines[i] == "    }")
-    loops = [f"scope warps({warps}) {{"]
-    for i, (name, extent) in enumerate(zip(names, extents)):
-        size, by = extent.split(" by ") if " by " in extent else (extent, "1")
-        first, step = "0", by
-        if i == 0:
-            first = f"(i64(cta_id()) * {groups} + i64(warpid() / {warps})) * {by}"
-            step = f"{groups * ctas} * {by}"
-        loops.append(f"for {name} in range({first}, i64({size}), {step}) {{")
     tensors = [name for name in re.findall(r"(\w+): inout ", program)
-               if len(re.findall(rf"\b{name}\[", program)) > 1]
-    body = ordered(lines[begin + 1:end], tensors, barrier(warps, groups))
-    lines[begin:end + 1] = loops + body + ["}" * len(loops)]
+               if len(re.findall(rf"\b{name}\[", program)) > 1
+               or re.search(rf"^ {{12,}}{name}\[[^:\]]*\] ", program, re.M)]  # every thread stores in every round
+    walks, before, taken = [], 0, len(around)  # roles have named barriers of their own
+    for opening, scopes, closing in around:
+        walks.append(opening)
+        for scope in scopes:
+            walks.append(f"scope warps({scope.warps}) {{")
+            for i, (name, extent) in enumerate(zip(names, extents)):
+                size, by = extent.split(" by ") if " by " in extent else (extent, "1")
+                first, step = "0", by
+                if i == 0:
+                    first = f"(i64(cta_id()) * {groups} + {before} + i64({scope.group()})) * {by}"
+                    step = f"{groups * ctas} * {by}"
+                walks.append(f"for {name} in range({first}, i64({size}), {step}) {{")
+            walks += ordered(lines[begin + 1:end], tensors, scope.barrier(taken)) + ["}" * (len(names) + 1)]
+            before += scope.groups
+            taken += scope.groups if tensors and scope.warps > 1 else 0
+        walks.append(closing)
+    lines[begin:end + 1] = walks
+    threads = "" if "role" in around[0][0] else f" threads({32 * warps})"
     return re.sub(r"kernel k(.*?\))( where.*?)?\n\{",
-                  rf"kernel hand\1 grid({ctas}) threads({threads})\2" + "\n{",
+                  rf"kernel hand\1 grid({ctas}){threads}\2" + "\n{",
                   "\n".join(lines), count=1, flags=re.S)
 
 
@@ -93,7 +136,7 @@ def check(tirc, generator, seed, folder):
                           check=True).stdout
     program = re.sub(r"^//.*\n", "", text, flags=re.M)
     choice = random.Random(seed)
-    hand = in_scope(program, choice)
+    hand = in_scopes(program, choice)
     if not hand:
         return None
     path = os.path.join(folder, "scope.tir")
