@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collapse, a step of tensor_memory: a loop that does nothing but another loop becomes one with it.
+// Collapse: a loop that does nothing but another loop with a product becomes one with it.
 //
 //     let r: T = for i: i64 in range(0, 3, 1) carry (a: T = init) {
 //         let y: i64 = add(m, i);
@@ -18,14 +18,19 @@
 //         let d: T = dot(... y, k ..., a);
 //         yield d;
 //     }
-// so that the roles of a convolution, X[y + i, x + j, k:+64], have one loop of rounds.
+// so that copies and products of a round start before those of the round before it have ended, also
+// where a tap of a convolution, X[y + i, x + j, k:+64], ends and the next one begins.
 //
 // The bounds of the inner loop are the same in all rounds of the outer one, whose other operations
-// are scalar arithmetic.
-
-#include "pass/role/collapse.h"
+// are scalar arithmetic. For tensor memory each such nest becomes one loop: a product there is in
+// one. Elsewhere only a nest does that multiplies what copies bring, and nothing else. Who copies
+// divides; what else a round did would need the numbers, too, such as a mask of attention's
+// gradients, and divide in all threads.
 
 #include "ir/walk.h"
+#include "machine/target.h"
+#include "pass/async/cp_async.h"
+#include "pass/layout/warpgroup.h"
 #include "pass/pass.h"
 
 static bool is_scalar_arithmetic(const struct tir_inst *inst)
@@ -70,6 +75,33 @@ static bool can_collapse(const struct tir_inst *outer, const struct tir_inst *in
     for (const struct tir_inst *inst = outer->regions[0]->first; inst; inst = inst->next)
         if (inst != inner && inst->op != TIR_OP_YIELD && !is_scalar_arithmetic(inst))
             return false;
+    return true;
+}
+
+// Do asynchronous copies bring what the dot multiplies?
+static bool is_brought(const struct tir_func *f, const struct tir_pass_cx *cx,
+                       const struct tir_ranges *ranges, const struct tir_inst *dot)
+{
+    const char *why;
+    for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++) {
+        const struct tir_inst *load = tir_loaded_by(dot->operands[i]);
+        if (!load || !tir_tile_copy_width(f, cx->target, ranges, load->results[0], &why))
+            return false;
+    }
+    return true;
+}
+
+// Does a round of the loop multiply what copies bring, and nothing else?
+static bool only_multiplies(struct tir_func *f, const struct tir_pass_cx *cx,
+                            const struct tir_inst *loop)
+{
+    const struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
+    for (const struct tir_inst *inst = loop->regions[0]->first; inst; inst = inst->next) {
+        const bool is_part = inst->op == TIR_OP_LOAD || inst->op == TIR_OP_PERMUTE ||
+                             inst->op == TIR_OP_YIELD || is_scalar_arithmetic(inst);
+        if (!is_part && (inst->op != TIR_OP_DOT || !is_brought(f, cx, ranges, inst)))
+            return false;
+    }
     return true;
 }
 
@@ -124,6 +156,7 @@ static void collapse(struct tir_func *f, struct tir_inst *outer, struct tir_inst
     while (rounds->first != yield)
         tir_move_before(rounds->first, inner);
     tir_copy_attr(f, outer, inner, TIR_ATTR_stages);
+    outer->span = inner->span; // which asks for stages
     outer->operands[TIR_FOR_BEGIN] = tir_const_index(f, 0);
     outer->operands[TIR_FOR_END] = all;
     outer->operands[TIR_FOR_STEP] = tir_const_index(f, 1);
@@ -131,21 +164,26 @@ static void collapse(struct tir_func *f, struct tir_inst *outer, struct tir_inst
 }
 
 // A loop with a product that can be one with the loop around it. NULL: there is none.
-static struct tir_inst *find(struct tir_func *f)
+static struct tir_inst *find(struct tir_func *f, const struct tir_pass_cx *cx)
 {
+    const bool has_tensor_memory = cx->target->features & TIR_HAS_TCGEN05;
     tir_foreach_inst(inst, f) {
         struct tir_inst *inner = inst->op == TIR_OP_DOT ? inst->block->owner : NULL;
         struct tir_inst *outer = inner && inner->op == TIR_OP_FOR ? inner->block->owner : NULL;
-        if (outer && outer->op == TIR_OP_FOR && can_collapse(outer, inner))
+        if (outer && outer->op == TIR_OP_FOR && can_collapse(outer, inner) &&
+            (has_tensor_memory || only_multiplies(f, cx, inner)))
             return inner;
     }
     return NULL;
 }
 
-bool tir_collapse_loops(struct tir_func *f, struct tir_pass_cx *cx)
+enum tir_change tir_pass_collapse(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    bool changed = false;
-    for (struct tir_inst *inner; (inner = find(f)); changed = true)
+    struct tir_inst *inner = find(f, cx);
+    if (!inner)
+        return TIR_UNCHANGED;
+    for (; inner; inner = find(f, cx))
         collapse(f, inner->block->owner, inner);
-    return changed && tir_run_pass(f, cx, tir_pass_by_name(STR("fold"))) != TIR_FAILED;
+    return tir_run_pass(f, cx, tir_pass_by_name(STR("fold"))) == TIR_FAILED ? TIR_FAILED
+                                                                            : TIR_CHANGED;
 }

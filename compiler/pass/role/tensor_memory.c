@@ -40,7 +40,6 @@
 #include "pass/layout/rounded.h"
 #include "pass/layout/scale.h"
 #include "pass/receipt.h"
-#include "pass/role/collapse.h"
 
 #include <stdio.h>
 
@@ -553,7 +552,7 @@ enum tir_change tir_pass_tensor_memory(struct tir_func *f, struct tir_pass_cx *c
             dot = inst;
     if (!dot || !(cx->target->features & TIR_HAS_TCGEN05))
         return TIR_UNCHANGED;
-    const bool prepared = tir_choose_operands(f, cx) | tir_collapse_loops(f, cx);
+    const bool prepared = tir_choose_operands(f, cx);
     struct tmem_plan p;
     tir_round_operands(f, cx);
     const char *why = take(&p, f, cx);
