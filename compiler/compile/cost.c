@@ -377,10 +377,9 @@ static void push_product(struct model *m, const struct tir_inst *tiles, const st
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *t = dot->results[0]->type;
     const bool on_threads = !(m->request->target.features & TIR_HAS_WGMMA) &&
                             !(has_tensor_memory(m) && tir_tmem_block(t->shape[0]));
-    int64_t bits = TIR_MAX(8, tir_elems[a->elem].bits);
     int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
     int64_t worth = TIR_MAX(columns, cost->fewest_columns);
-    int64_t multiply = rows_worth(m, t) * worth * depth * bits / (16 * cost->products);
+    int64_t multiply = rows_worth(m, t) * worth * depth / tir_products_a_cycle(cost, a->elem);
     const struct source a_from = source_of(m, dot->operands[TIR_DOT_A]),
                         b_from = source_of(m, dot->operands[TIR_DOT_B]);
     const bool waits =

@@ -3,7 +3,7 @@
 #ifndef TIR_MACHINE_COST_H
 #define TIR_MACHINE_COST_H
 
-#include "base/base.h"
+#include "ir/type.h"
 
 enum tir_card {
 #define CARD(id, ...) TIR_CARD_##id,
@@ -14,8 +14,9 @@ enum tir_card {
 struct tir_cost {
     const char *card;
     bool is_published; // from published rates and guesses; nothing was measured
-    int64_t products;  // of 16-bit elements, a cycle
-    int64_t fetched;   // bytes of operands that arrive in shared memory, a cycle
+    int64_t products;  // of 16-bit elements, a cycle; of others as their bits say, but for f64
+    int64_t products_of_f64;
+    int64_t fetched; // bytes of operands that arrive in shared memory, a cycle
     // Percent longer where rows do not begin at multiples of 128 bytes; beside that, of 32.
     int64_t off_lines, off_sectors;
     int64_t past;     // bytes past the end of a tensor that the card fills with zeros, a cycle
@@ -43,5 +44,8 @@ struct tir_cost {
 };
 
 extern const struct tir_cost tir_costs[TIR_CARD_COUNT];
+
+// Products of such elements, a cycle.
+int64_t tir_products_a_cycle(const struct tir_cost *cost, enum tir_elem elem);
 
 #endif

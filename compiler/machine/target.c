@@ -14,6 +14,12 @@ const struct tir_cost tir_costs[TIR_CARD_COUNT] = {
 #include "machine/cost.def"
 };
 
+int64_t tir_products_a_cycle(const struct tir_cost *cost, enum tir_elem elem)
+{
+    return elem == TIR_F64 ? cost->products_of_f64
+                           : 16 * cost->products / TIR_MAX(8, tir_elems[elem].bits);
+}
+
 const struct tir_target tir_targets[] = {
 #define TARGET(id, ...) {.name = id, __VA_ARGS__},
 #include "machine/target.def"

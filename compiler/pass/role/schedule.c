@@ -101,9 +101,8 @@ static int64_t product_cycles(const struct schedule *s, const struct tir_pass_cx
                               const struct tir_inst *dot)
 {
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *d = dot->results[0]->type;
-    const struct tir_cost *cost = &tir_costs[cx->target->card];
-    const int64_t halves = a->shape[1] * tir_elems[a->elem].bits / 16; // along K, of 16 bits
-    return d->shape[0] * d->shape[1] * halves / cost->products / s->groups;
+    const int64_t products = d->shape[0] * d->shape[1] * a->shape[1];
+    return products / tir_products_a_cycle(&tir_costs[cx->target->card], a->elem) / s->groups;
 }
 
 static void add_work(const struct schedule *s, const struct tir_pass_cx *cx, struct schedule_op *op,
