@@ -2,8 +2,8 @@
 """Kernels for Blackwell, drawn by a seed: one generator over those of tests/run and tests/random.
 
 draw(seed, number) gives kernel `number`. Families take turns, so any few have one of each: products of tiles and by
-hand of every element type, by one CTA and by a pair; groups of products; loops of attention, forward and
-backward; kernels by hand that take over tiles. Loops have 0, 1, S - 1, S or S + 1 rounds for S stages. All numbers are small
+hand of every element type, by one CTA and by a pair, in roles also by two pairs; groups of products; loops of attention,
+forward and backward; kernels by hand that take over tiles. Loops have 0, 1, S - 1, S or S + 1 rounds for S stages. All numbers are small
 enough for every order of the sums to be exact.
 """
 
@@ -15,6 +15,7 @@ import sys
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path += [str(TESTS / "run"), str(TESTS / "random")]
 import block_scales  # pylint: disable=wrong-import-position
+import clusters  # pylint: disable=wrong-import-position
 import packed_elements as packed  # pylint: disable=wrong-import-position
 import product_loops  # pylint: disable=wrong-import-position
 import tensor_memory  # pylint: disable=wrong-import-position
@@ -95,6 +96,15 @@ def scales_by_hand(kind):
         inputs = [f"A=randint:{low}:{high}", f"B=randint:{low}:{high}", "SA=randint:1:4", "SB=randint:1:4"]
         return Kernel(f"{kind}, by hand, 1 CTA", block_scales.kernels(c), inputs, inputs, WITH_TMEM[:2],
                       "by_hand", ":plain", planted="by_hand__any")  # rows of scales are of any length
+    return draw
+
+
+def in_roles(name, kinds, ctas):
+    """By hand in roles, by one CTA, a pair or two pairs that share what tensor copies bring."""
+    def draw(r):
+        c = drawn(r, clusters.draw, lambda c: c["ctas"] == ctas and (c["a"], c["b"], c["scale"], c["group"]) in kinds)
+        return Kernel(f"{name}, in roles, {ctas} CTA{'s' if ctas > 1 else ''}", clusters.kernels(c), clusters.launch(c),
+                      clusters.whole(c), WITH_TMEM, "by_hand", ":plain")
     return draw
 
 
@@ -229,10 +239,12 @@ def takes_over(r):
 
 ELEMENTS = ["f16", "bf16", "e4m3", "e5m2"]
 SCALED = ["mxfp8", "mxfp4", "nvfp4"]
+ROLES = {"no scales": clusters.PLAIN, "scales": clusters.SCALED, "packed": clusters.PACKED}
 FAMILIES = [product_of_tiles(kind, ctas) for kind in ELEMENTS for ctas in (1, 2)] + \
     [product_of_tiles(kind, ctas) for kind in SCALED for ctas in (1, 2)] + [packed_of_tiles(1), packed_of_tiles(2)] + \
     [product_by_hand(kind, ctas) for kind in ELEMENTS for ctas in (1, 2)] + \
     [scales_by_hand(kind) for kind in SCALED] + \
+    [in_roles(name, kinds, ctas) for name, kinds in ROLES.items() for ctas in (1, 2, 4)] + \
     [grouped(kind) for kind in ELEMENTS] + \
     [attention(kind) for kind in ELEMENTS for attention in (forward, backward)] + [takes_over] + \
     [around.draw(name) for name in around.PROGRAMS]
