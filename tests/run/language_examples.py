@@ -4,7 +4,7 @@
 
 usage: language_examples.py TIRC PAGE.md
 
-Every block ```tir must compile for sm_90a, or for sm_100a if it has what that one brings. Those with roles are
+Every block ```tir must compile for sm_90a and sm_100a, unless it has what only one of them does. Those with roles are
 called gemm and must give, on the emulator, the same bytes as a program that leaves everything to the
 compiler (by_hand.py).
 """
@@ -49,8 +49,10 @@ def main():
                     program.replace("kernel gemm", "kernel hand") + PLAIN
             with open(path, "w", encoding="utf-8") as file:
                 file.write(program)
-            arch = "sm_100a" if re.search(r"^ *(tmem|try_cancel|.*tile_request)\b", program, re.MULTILINE) else "sm_90a"
-            ok &= run([tirc, "check", "--arch=" + arch, path])
+            is_new = re.search(r"^ *(tmem|try_cancel|.*tile_request)\b", program, re.MULTILINE)
+            is_hopper = "wgmma" in program
+            for arch in ([] if is_new else ["sm_90a"]) + ([] if is_hopper else ["sm_100a"]):
+                ok &= run([tirc, "check", "--arch=" + arch, path])
             if "kernel plain" in program:
                 script = os.path.join(os.path.dirname(__file__), "by_hand.py")
                 ok &= run([sys.executable, script, tirc, path])

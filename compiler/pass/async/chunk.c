@@ -13,8 +13,8 @@
 // hundreds of instructions and predicates in a row: slow to compile and no faster to run. The pass
 // also makes loops of asynchronous copies of less than 16 bytes, and of two kinds of stores: of a
 // tile from shared memory to a tensor (async_store), and of a tile whose layout is converted first,
-// which then goes through shared memory. Their rows leave in vectors if the tensor turns out to be
-// aligned at run time. Tiles with few accesses (16 or fewer a thread) stay whole.
+// which then goes through shared memory if there is room. Their rows leave in vectors if the tensor
+// turns out to be aligned at run time. Tiles with few accesses (16 or fewer a thread) stay whole.
 //
 // In a kernel whose operands arrive that way, the products do not limit the speed, so they are
 // computed one step along K at a time:
@@ -29,6 +29,7 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
+#include "pass/async/room.h"
 #include "pass/async/rows.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/staging.h"
@@ -41,6 +42,7 @@ struct chunk {
     uint32_t *uses;
     uint32_t warps;     // that tiles are spread over where the access is
     bool on_warpgroups; // the products are
+    bool has_room;      // for the buffers of stores
     bool loads, stores; // what was chunked
 };
 
@@ -382,7 +384,7 @@ static const struct tir_type *store_buffer(struct chunk *c, const struct tir_ins
 
 static void chunk_store(struct chunk *c, struct tir_inst *store)
 {
-    const struct tir_type *t = store_buffer(c, store);
+    const struct tir_type *t = c->has_room ? store_buffer(c, store) : NULL;
     if (!t)
         return;
     struct tir_func *f = c->f;
@@ -431,11 +433,20 @@ static void run_block(struct chunk *c, struct tir_block *block)
     }
 }
 
+// Rings and buffers that the program declares may leave no room for what stores go through.
+static bool has_room(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct tir_room room;
+    tir_room_init(&room, f, cx, TIR_FILL_IN_LINE);
+    return tir_room_suffices(&room);
+}
+
 enum tir_change tir_pass_chunk(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct chunk c = {.f = f,
                       .cx = cx,
                       .uses = tir_count_uses(cx->scratch, f),
+                      .has_room = has_room(f, cx),
                       .on_warpgroups = tir_has_warpgroup_dot(f)};
     run_block(&c, f->body);
     VEC(struct tir_inst *) dots = {0};
