@@ -38,6 +38,7 @@
 // Not done here: kernels that are taken as written; steps that are not known; rounds in which a
 // condition drops all there is; equality; masks that lowering makes of a slice's bounds.
 
+#include "ir/crew.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
@@ -73,6 +74,7 @@ struct split {
     int64_t step;
     VEC(struct condition) conditions;
     bool has[KINDS];
+    bool has_tensor_memory; // the kernel
 };
 
 // The conditions of a loop.
@@ -471,6 +473,14 @@ static bool may_be_large(const struct split *s)
     return false;
 }
 
+// Roles that copy by threads leave the one that computes few registers.
+static bool is_crowded(const struct split *s)
+{
+    const struct tir_inst *role = tir_crew_of(s->f, s->loop).role;
+    return role && tir_attr_int(role, TIR_ATTR_regs, TIR_BUDGET_SPLIT_REGISTERS) <
+                       TIR_BUDGET_SPLIT_REGISTERS;
+}
+
 static bool split_loop(struct split *s)
 {
     uint32_t size = find_conditions(s);
@@ -485,6 +495,12 @@ static bool split_loop(struct split *s)
     if (s->has[LAST] && may_be_large(s)) {
         tir_receipt_refuse(s->cx, TIR_TOPIC_LOOP, TIR_WISH_NONE, s->loop->span,
                            "loop: not split, because sums of its 32-bit numbers may overflow");
+        return false;
+    }
+    if (s->has_tensor_memory && is_crowded(s)) {
+        tir_receipt_refuse(s->cx, TIR_TOPIC_LOOP, TIR_WISH_NONE, s->loop->span,
+                           "loop: not split, because its threads have fewer than %d registers",
+                           TIR_BUDGET_SPLIT_REGISTERS);
         return false;
     }
     if (is_short(s)) {
@@ -517,8 +533,6 @@ static void collect(struct tir_pass_cx *cx, struct tir_block *block, tir_inst_li
     }
 }
 
-// Beside sums in tensor memory loops are not split: how many registers the parts take there was not
-// measured.
 static bool has_tensor_memory(const struct tir_func *f)
 {
     tir_foreach_inst(inst, f)
@@ -531,13 +545,18 @@ enum tir_change tir_pass_split(struct tir_func *f, struct tir_pass_cx *cx)
 {
     tir_inst_list loops = {0};
     bool changed = false;
-    if (f->grid_count || has_tensor_memory(f) || tir_speaks_of_threads(f, cx->scratch))
+    if (f->grid_count || tir_speaks_of_threads(f, cx->scratch))
         return TIR_UNCHANGED;
     collect(cx, f->body, &loops);
     const struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
+    const bool in_tensor_memory = has_tensor_memory(f);
     vec_foreach(struct tir_inst *, it, &loops) {
         const struct tir_type *t = (*it)->operands[TIR_FOR_BEGIN]->type;
-        struct split s = {.f = f, .cx = cx, .loop = *it, .step = step_of(*it)};
+        struct split s = {.f = f,
+                          .cx = cx,
+                          .loop = *it,
+                          .step = step_of(*it),
+                          .has_tensor_memory = in_tensor_memory};
         if (tir_elems[t->elem].kind != TIR_KIND_SIGNED)
             continue;
         s.linears = (struct tir_linears){.ranges = ranges, .loop = *it, .arena = cx->scratch};
