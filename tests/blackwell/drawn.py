@@ -69,7 +69,7 @@ def packed_of_tiles(ctas):
         whole = [f"M={2 * ctas * c['rows']}", f"N={c['columns']}", f"S={4 * (c['stages'] + 1) * c['step']}"]
         return Kernel(f"packed, tiles, {ctas} CTA{'s' if ctas > 1 else ''}", packed.kernel(c),
                       [f"M={c['m']}", f"N={c['n']}", f"S={4 * blocks}"] + inputs, whole + inputs,
-                      ["sm_100a", "sm_103a", "sm_120a"], wish="for a pair of CTAs" if ctas == 2 else "dot: tcgen05")
+                      wish="for a pair of CTAs" if ctas == 2 else "dot: tcgen05")
     return draw
 
 
@@ -94,7 +94,7 @@ def scales_by_hand(kind):
                   lambda c: of_kind({"elem": c["a"], "scales": c["scale"]}) == kind and fits_registers(c))
         low, high = (0, 255) if c["a"] == "u8" else (-4, 4)
         inputs = [f"A=randint:{low}:{high}", f"B=randint:{low}:{high}", "SA=randint:1:4", "SB=randint:1:4"]
-        return Kernel(f"{kind}, by hand, 1 CTA", block_scales.kernels(c), inputs, inputs, WITH_TMEM[:2],
+        return Kernel(f"{kind}, by hand, 1 CTA", block_scales.kernels(c), inputs, inputs, WITH_TMEM,
                       "by_hand", ":plain", planted="by_hand__any")  # rows of scales are of any length
     return draw
 
