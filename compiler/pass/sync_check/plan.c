@@ -51,6 +51,26 @@ static enum sync_outcome replay_ragged(struct sync_plan *s)
     return tir_plan_replay(s, 2 * s->p->depth + 2); // with few tiles
 }
 
+// Does data decide what a CTA that stays does in a tile, or how often?
+static bool has_data_in_tiles(const struct sync_plan *s)
+{
+    bool stays = false, decides = s->ever_decided;
+    tir_foreach_inst(inst, s->p->f) {
+        stays |= inst->op == TIR_OP_TILES && tir_attr_int(inst, TIR_ATTR_persistent, 0);
+        decides |= tir_sync_is_count(s->p, inst);
+    }
+    return stays && decides;
+}
+
+// Then the sizes that tell how many tiles there are bound no loop in them, and so many tiles are
+// asked for: what each of them leaves in a ring adds up.
+static enum sync_outcome replay_tiles(struct sync_plan *s)
+{
+    const int64_t tiles = tir_plan_waves_of(s, 1);
+    tir_plan_set_args(s, tiles, tiles);
+    return tir_plan_replay(s, 1);
+}
+
 static bool is_whole(const struct sync_plan *s)
 {
     tir_foreach_inst(inst, s->p->f)
@@ -87,6 +107,8 @@ static enum sync_outcome replay_all(struct sync_plan *s)
         outcome = replay_apart(s);
     if (outcome == SYNC_GOING && p->has_data_loops)
         outcome = replay_ragged(s);
+    if (outcome == SYNC_GOING && has_data_in_tiles(s))
+        outcome = replay_tiles(s);
     if (outcome == SYNC_GOING && p->has_data_loops)
         outcome = tir_plan_replay_short(s, most);
     if (outcome == SYNC_GOING && p->axes)
