@@ -145,9 +145,23 @@ static bool is_by_groups(const struct sync_program *p, const struct tir_inst *in
     return inst->op == TIR_OP_STORE && tir_crew_of(p->f, inst).groups > 1;
 }
 
-// Of tensors that are loaded and stored, or stored by single threads or groups of them, the order
-// among the threads of a CTA is looked at, and that among CTAs is not. What copy engines alone
-// store counts where a program orders its accesses itself, or has roles.
+// Do several roles store to the tensor?
+static bool is_by_roles(const struct sync_program *p, const struct tir_value *tensor)
+{
+    const struct tir_inst *first = NULL;
+    tir_foreach_inst(inst, p->f) {
+        if (inst->op != TIR_OP_STORE || tir_ref_base(inst) != tensor)
+            continue;
+        if (first && tir_crew_of(p->f, inst).role != tir_crew_of(p->f, first).role)
+            return true;
+        first = inst;
+    }
+    return false;
+}
+
+// Of tensors that are loaded and stored, or stored by single threads, groups of them or several
+// roles, the order among the threads of a CTA is looked at, and that among CTAs is not. What copy
+// engines alone store counts where a program orders its accesses itself, or has roles.
 void tir_sync_find_tensors(struct sync_program *p)
 {
     p->flags = find_flags(p);
@@ -155,6 +169,7 @@ void tir_sync_find_tensors(struct sync_program *p)
         bool loads = false, stores = false, atomics = false, by_threads = false;
         bool copied = false, sent = false; // by copy engines
         const struct tir_value *v = p->f->params[i].value;
+        const bool by_roles = is_by_roles(p, v);
         tir_foreach_inst(inst, p->f) {
             if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != v)
                 continue;
@@ -165,10 +180,10 @@ void tir_sync_find_tensors(struct sync_program *p)
             copied |= inst->op == TIR_OP_COPY_ASYNC;
             sent |= inst->op == TIR_OP_STORE_ASYNC;
         }
-        bool only_stored = loads + stores + atomics < 2;
+        bool only_stored = loads + stores + atomics < 2 && !by_roles;
         sent &= p->by_hand || loads || stores || atomics || copied;
         if (copied || sent) {
-            only_stored = (loads || copied) + stores + atomics + sent < 2;
+            only_stored = (loads || copied) + stores + atomics + sent < 2 && !by_roles;
             if (!only_stored || sent)
                 p->memories = SYNC_MEMORIES;
         }
