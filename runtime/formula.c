@@ -14,7 +14,8 @@
 // How many values a code takes; each but SET leaves one.
 static int operands_of(tir_formula_code code)
 {
-    if (code <= TIR_FORMULA_SCALAR || code == TIR_FORMULA_ALIGN || code == TIR_FORMULA_GET)
+    if (code <= TIR_FORMULA_SCALAR || code == TIR_FORMULA_ALIGN || code == TIR_FORMULA_BEGIN ||
+        code == TIR_FORMULA_GET)
         return 0;
     return code == TIR_FORMULA_NOT || code == TIR_FORMULA_SET ? 1 : 2;
 }
@@ -49,6 +50,7 @@ static const char *check_push(const tir_formula_op *op, const tir_artifact_kerne
             return "a formula uses a parameter that is not an integer scalar";
         return NULL;
     case TIR_FORMULA_ALIGN:
+    case TIR_FORMULA_BEGIN:
         if (op->value < 0 || op->value >= kernel->param_count)
             return "a formula names a parameter that does not exist";
         if (kernel->params[op->value].kind != TIR_PARAM_TENSOR)
@@ -149,6 +151,7 @@ static bool apply(tir_formula_code code, int64_t a, int64_t b, int64_t *out)
     case TIR_FORMULA_DIM:
     case TIR_FORMULA_SCALAR:
     case TIR_FORMULA_ALIGN:
+    case TIR_FORMULA_BEGIN:
     case TIR_FORMULA_NOT:
     case TIR_FORMULA_SET:
     case TIR_FORMULA_GET:
@@ -173,8 +176,13 @@ TIR_API tir_status tir_formula_eval(const tir_formula *formula, const int64_t *d
             stack[top++] = dims[op->value];
             break;
         case TIR_FORMULA_SCALAR:
-        case TIR_FORMULA_ALIGN:
             stack[top++] = params[op->value];
+            break;
+        case TIR_FORMULA_ALIGN:
+            stack[top++] = params[op->value] & 255;
+            break;
+        case TIR_FORMULA_BEGIN:
+            stack[top++] = params[op->value] >> 8;
             break;
         case TIR_FORMULA_NOT:
             stack[top - 1] = !stack[top - 1];

@@ -259,34 +259,41 @@ static int64_t span_of(const int64_t *shape, const int64_t *strides, uint32_t ra
     return span / 8 + (span % 8 != 0);
 }
 
-// The value of TIR_FORMULA_ALIGN for a tensor.
-static int64_t alignment_of(const tir_artifact_param *param, const tir_rt_tensor *view,
-                            const int64_t *strides)
+// The bytes of the largest power of two that divides all bits that are set.
+static int64_t divisor_of(uint64_t bits)
 {
-    uint64_t bits = tir_element_bits(view->element), all = view->data * 8 | 256;
+    return (int64_t)((bits & (0 - bits)) / 8);
+}
+
+// TIR_ALIGNMENTS of a tensor.
+static int64_t alignments_of(const tir_artifact_param *param, const tir_rt_tensor *view,
+                             const int64_t *strides)
+{
+    uint64_t bits = tir_element_bits(view->element), begin = view->data * 8 | 256;
     if (view->rank == 0)
-        return 16;
+        return TIR_ALIGNMENTS(16, 16);
     uint32_t inner = view->rank - 1;
     if (strides[inner] != 1 && view->shape[inner] > 1)
-        return 0;
+        return TIR_ALIGNMENTS(0, 0);
+    for (uint32_t d = 0; d < inner; d++) // of extent 1 too: rows past the end have addresses
+        begin |= (uint64_t)strides[d] * bits;
+    uint64_t all = begin;
     // A constant extent is known to the compiler, which has made of it what it can.
     if (param->extents[inner].dim != TIR_EXTENT_FIXED)
         all |= (uint64_t)view->shape[inner] * bits;
-    for (uint32_t d = 0; d < inner; d++) // of extent 1 too: rows past the end have addresses
-        all |= (uint64_t)strides[d] * bits;
-    return (int64_t)((all & (0 - all)) / 8); // the lowest bit divides all
+    return TIR_ALIGNMENTS(divisor_of(all), divisor_of(begin));
 }
 
 // The facts that hold for one tensor.
 static uint32_t facts_of(const tir_rt_tensor *view, const int64_t *strides, int64_t span,
-                         int64_t alignment)
+                         int64_t alignments)
 {
     uint32_t facts = TIR_FACT_ALL, inner = view->rank - 1;
     if (span > INT32_MAX)
         facts &= ~(uint32_t)TIR_FACT_INDEX32;
     if (view->rank && strides[inner] != 1 && view->shape[inner] > 1)
         facts &= ~(uint32_t)TIR_FACT_UNIT_INNER;
-    if (alignment < 16)
+    if ((alignments & 255) < 16)
         facts &= ~(uint32_t)TIR_FACT_VECTOR16;
     return facts;
 }
@@ -329,7 +336,7 @@ static tir_status pack_tensor(struct packing *p, uint32_t index, const tir_rt_ar
     status = check_memory(p, param, view, strides, span);
     if (status)
         return status;
-    p->values[index] = alignment_of(param, view, strides);
+    p->values[index] = alignments_of(param, view, strides);
     p->facts &= facts_of(view, strides, span, p->values[index]);
     if (param->direction != TIR_DIRECTION_IN) {
         p->has_output = true;

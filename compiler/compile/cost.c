@@ -588,6 +588,7 @@ static bool known_value(const struct tir_request *request, const struct tir_func
     for (uint32_t k = 0; k < formula->count; k++) {
         const tir_formula_op *op = &formula->ops[k];
         if (op->code == TIR_FORMULA_SCALAR || op->code == TIR_FORMULA_ALIGN ||
+            op->code == TIR_FORMULA_BEGIN ||
             (op->code == TIR_FORMULA_DIM &&
              !tir_known_size(request, f, (uint32_t)op->value, &dims[op->value])))
             return false;

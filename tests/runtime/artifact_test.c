@@ -268,6 +268,7 @@ static void test_refusals(void **state)
     const tir_formula_op underflow[] = {CONST(1), DO(ADD)}, two[] = {CONST(1), CONST(2)};
     const tir_formula_op align_scalar[] = {{TIR_FORMULA_ALIGN, PARAM_STEP}};
     const tir_formula_op align_none[] = {{TIR_FORMULA_ALIGN, 5}};
+    const tir_formula_op begin_scalar[] = {{TIR_FORMULA_BEGIN, PARAM_STEP}};
     const tir_formula_op no_cell[] = {CONST(1), {TIR_FORMULA_SET, TIR_MAX_CELLS}};
     const tir_formula_op unset[] = {CONST(1), {TIR_FORMULA_SET, 0}, {TIR_FORMULA_GET, 1}};
     const tir_formula_op nothing[] = {CONST(1), {TIR_FORMULA_SET, 0}};
@@ -384,6 +385,7 @@ static void test_refusals(void **state)
     CASE((variant.when = (tir_formula){float_scalar, 1}), "not an integer scalar");
     CASE((variant.when = (tir_formula){align_scalar, 1}), "alignment of a scalar");
     CASE((variant.when = (tir_formula){align_none, 1}), "does not exist");
+    CASE((variant.when = (tir_formula){begin_scalar, 1}), "alignment of a scalar");
     CASE((variant.when = (tir_formula){underflow, 2}), "not there");
     CASE((variant.when = (tir_formula){no_cell, 2}), "cell that does not exist");
     CASE((variant.when = (tir_formula){unset, 3}), "before it is set");

@@ -72,12 +72,18 @@ static void test_not(void **state)
 static void test_align(void **state)
 {
     (void)state;
-    const tir_formula_op ops[] = {{TIR_FORMULA_ALIGN, 1}, CONST(8), DO(GE)};
+    tir_formula_op ops[] = {{TIR_FORMULA_ALIGN, 1}, CONST(8), DO(GE)};
     tir_formula formula = {ops, 3};
-    int64_t values[] = {0, 16}, result = 0;
+    int64_t values[] = {0, TIR_ALIGNMENTS(16, 32)}, result = 0;
     assert_int_equal(tir_formula_eval(&formula, NULL, values, &result, NULL), TIR_OK);
     assert_true(result == 1);
-    values[1] = 4;
+    values[1] = TIR_ALIGNMENTS(4, 16);
+    assert_int_equal(tir_formula_eval(&formula, NULL, values, &result, NULL), TIR_OK);
+    assert_true(result == 0);
+    ops[0].code = TIR_FORMULA_BEGIN;
+    assert_int_equal(tir_formula_eval(&formula, NULL, values, &result, NULL), TIR_OK);
+    assert_true(result == 1);
+    values[1] = TIR_ALIGNMENTS(0, 0);
     assert_int_equal(tir_formula_eval(&formula, NULL, values, &result, NULL), TIR_OK);
     assert_true(result == 0);
 }

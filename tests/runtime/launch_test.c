@@ -792,6 +792,52 @@ static void test_constant_extents(void **state)
     tir_rt_module_destroy(module);
 }
 
+// BEGIN asks for where rows begin, whatever their length.
+static void test_beginnings(void **state)
+{
+    struct rig *rig = *state;
+    const tir_str dims[] = {{"m", 1}, {"n", 1}};
+    const tir_artifact_param params[] = {{.name = {"X", 1},
+                                          .element = TIR_ELEMENT_F32,
+                                          .rank = 2,
+                                          .extents = {{.dim = 0}, {.dim = 1}}}};
+    const tir_artifact_variant variants[] = {
+        {.entry = {"gemm_fast", 9},
+         .when = FORMULA({TIR_FORMULA_BEGIN, 0}, CONST(16), DO(GE)),
+         .threads = 32,
+         .grid = {FORMULA(CONST(1)), FORMULA(CONST(1)), FORMULA(CONST(1))}},
+        {.entry = {"gemm_any", 8},
+         .threads = 32,
+         .grid = {FORMULA(CONST(1)), FORMULA(CONST(1)), FORMULA(CONST(1))}}};
+    const tir_artifact_kernel kernel = {.name = {"k", 1},
+                                        .dims = dims,
+                                        .dim_count = 2,
+                                        .params = params,
+                                        .param_count = 1,
+                                        .variants = variants,
+                                        .variant_count = 2};
+    tir_rt_module *module;
+    tir_rt_kernel *k = load_kernel(rig, &kernel, &module);
+    assert_non_null(k);
+    tir_rt_launch_report report;
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    options.report = &report;
+    static const struct {
+        uint64_t data;
+        int64_t strides[2];
+        uint32_t variant;
+    } cases[] = {{0x100, {8, 1}, 0}, {0x110, {8, 1}, 0}, {0x104, {8, 1}, 1},
+                 {0x108, {8, 1}, 1}, {0x100, {5, 1}, 1}, {0x100, {12, 2}, 1}};
+    const int64_t shape[] = {3, 5};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const tir_rt_arg arg =
+            tir_rt_arg_tensor(cases[i].data, TIR_ELEMENT_F32, 2, shape, cases[i].strides);
+        expect_ok(rig, tir_rt_launch(k, NULL, &arg, 1, &options, &rig->error));
+        assert_int_equal(report.variant, cases[i].variant);
+    }
+    tir_rt_module_destroy(module);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -808,6 +854,7 @@ int main(void)
         TEST(test_tuned),
         TEST(test_tuned_elsewhere),
         TEST(test_constant_extents),
+        TEST(test_beginnings),
         TEST(test_index32_limit),
         TEST(test_refusals),
         TEST(test_shared_memory),

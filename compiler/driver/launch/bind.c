@@ -175,7 +175,8 @@ static bool sides_of(const tir_formula *condition, tir_formula *left, tir_formul
     if (condition->count < 3 || ops[last].code != TIR_FORMULA_EQ)
         return false;
     for (uint32_t i = last; i-- > 0;) { // backwards, what an operation takes stands before it
-        bool is_leaf = ops[i].code <= TIR_FORMULA_SCALAR || ops[i].code == TIR_FORMULA_ALIGN;
+        bool is_leaf = ops[i].code <= TIR_FORMULA_SCALAR || ops[i].code == TIR_FORMULA_ALIGN ||
+                       ops[i].code == TIR_FORMULA_BEGIN;
         needed += is_leaf ? 0 : ops[i].code == TIR_FORMULA_NOT ? 1 : 2;
         if (--needed)
             continue;
@@ -192,7 +193,7 @@ static bool is_known(const struct binder *b, const tir_formula *formula)
         int64_t value = formula->ops[i].value;
         if ((formula->ops[i].code == TIR_FORMULA_DIM && !b->out->known[value]) ||
             (formula->ops[i].code == TIR_FORMULA_SCALAR && !b->out->params[value].given) ||
-            formula->ops[i].code == TIR_FORMULA_ALIGN)
+            formula->ops[i].code == TIR_FORMULA_ALIGN || formula->ops[i].code == TIR_FORMULA_BEGIN)
             return false;
     }
     return true;

@@ -129,12 +129,14 @@ typedef enum tir_formula_code {
     TIR_FORMULA_ALIGN = 20,
     TIR_FORMULA_SET = 21, // pop into cell number `value`
     TIR_FORMULA_GET = 22, // push that cell, which a SET before has set
-    TIR_FORMULA_COUNT = 23
+    // As ALIGN, of where the rows of the tensor begin alone: without its innermost extent.
+    TIR_FORMULA_BEGIN = 23,
+    TIR_FORMULA_COUNT = 24
 } tir_formula_code;
 
 typedef struct tir_formula_op {
     tir_formula_code code;
-    int64_t value; // for CONST, DIM, SCALAR, ALIGN, SET and GET; otherwise 0
+    int64_t value; // for CONST, DIM, SCALAR, ALIGN, BEGIN, SET and GET; otherwise 0
 } tir_formula_op;
 
 typedef struct tir_formula {
@@ -143,8 +145,9 @@ typedef struct tir_formula {
 } tir_formula;
 
 // Evaluates a checked formula (one of a decoded artifact, or of one that was encoded). `dims` are
-// the named dimensions; `params` holds at a scalar parameter's number its value, at a tensor's its
-// alignment. TIR_ERR_INVALID: overflow, or division by zero.
+// the named dimensions; `params` holds at a scalar parameter's number its value, at a tensor's
+// TIR_ALIGNMENTS. TIR_ERR_INVALID: overflow, or division by zero.
+#define TIR_ALIGNMENTS(align, begin) ((align) | (begin) << 8) // what ALIGN and BEGIN push
 TIR_API TIR_CHECKED tir_status tir_formula_eval(const tir_formula *formula, const int64_t *dims,
                                                 const int64_t *params, int64_t *out,
                                                 tir_error *error);
