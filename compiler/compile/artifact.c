@@ -87,8 +87,12 @@ static bool fill_when(struct tir_compilation *c, const struct tir_func *f, tir_f
     for (uint32_t i = 0; i < f->param_count; i++) {
         const tir_formula_op aligned[] = {
             {TIR_FORMULA_ALIGN, i}, {TIR_FORMULA_CONST, f->params[i].aligned}, {TIR_FORMULA_GE, 0}};
+        const tir_formula_op begins[] = {
+            {TIR_FORMULA_BEGIN, i}, {TIR_FORMULA_CONST, f->params[i].begins}, {TIR_FORMULA_GE, 0}};
         if (f->params[i].aligned)
             demand(c, &ops, aligned, TIR_COUNT_OF(aligned));
+        if (f->params[i].begins)
+            demand(c, &ops, begins, TIR_COUNT_OF(begins));
     }
     *when = (tir_formula){ops.at, ops.len};
     return true;

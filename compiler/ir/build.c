@@ -382,16 +382,35 @@ struct tir_value *tir_scratch_extent(const struct tir_func *f, uint32_t index, u
     return tir_yield_of(f->host)->operands[at];
 }
 
+int64_t tir_split_constant(struct tir_value **v)
+{
+    const struct tir_inst *sum = (*v)->def;
+    int64_t c;
+    if (!sum || (sum->op != TIR_OP_ADD && sum->op != TIR_OP_SUB) ||
+        !tir_is_const_int(sum->operands[1], &c) || c == INT64_MIN)
+        return 0;
+    *v = sum->operands[0];
+    return sum->op == TIR_OP_ADD ? c : -c;
+}
+
+enum { MOST = 16 }; // bytes that an access asks for
+
 uint32_t tir_tensor_alignment(const struct tir_func *f, const struct tir_value *tensor)
 {
     const struct tir_param *param = tir_param_of(f, tensor);
-    enum { MOST = 16 }; // that an access asks for
     return f->facts & TIR_FACT_VECTOR16 ? MOST : param ? TIR_MIN(MOST, param->aligned) : 0;
+}
+
+uint32_t tir_tensor_begin(const struct tir_func *f, const struct tir_value *tensor)
+{
+    const struct tir_param *param = tir_param_of(f, tensor);
+    const uint32_t begins = param ? TIR_MIN(MOST, param->begins) : 0;
+    return TIR_MAX(begins, tir_tensor_alignment(f, tensor));
 }
 
 bool tir_tensor_is_dense(const struct tir_func *f, const struct tir_value *tensor)
 {
-    return f->facts & TIR_FACT_UNIT_INNER || tir_tensor_alignment(f, tensor);
+    return f->facts & TIR_FACT_UNIT_INNER || tir_tensor_begin(f, tensor);
 }
 
 uint32_t tir_combined_at(const struct tir_inst *inst, uint32_t i)

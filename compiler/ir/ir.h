@@ -227,6 +227,8 @@ struct tir_param {
     // A tensor's known alignment in bytes (TIR_FORMULA_ALIGN of the artifact); 0: unknown, also
     // whether the innermost stride is 1.
     uint32_t aligned;
+    // The same of where its rows begin alone (TIR_FORMULA_BEGIN): they may be of any length.
+    uint32_t begins;
     bool is_scratch; // a scratch tensor of the launch: undefined where no step has stored
     struct tir_param_dim dims[TIR_MAX_RANK];
     struct tir_span span;
@@ -411,6 +413,8 @@ bool tir_is_elementwise(const struct tir_inst *inst);
 bool tir_has_effect(const struct tir_inst *inst); // it, or anything in its regions
 bool tir_is_const_int(const struct tir_value *v,
                       int64_t *out); // integer constant (splat or scalar)
+// The constant c of *v = x + c, and x in place of *v; 0: it is no such sum.
+int64_t tir_split_constant(struct tir_value **v);
 // The parameter that v is; NULL: it is none.
 const struct tir_param *tir_param_of(const struct tir_func *f, const struct tir_value *v);
 // Is the buffer a tensor that the kernel does not write?
@@ -418,6 +422,8 @@ bool tir_is_only_read(const struct tir_func *f, const struct tir_value *buffer);
 // The alignment in bytes that f's facts and parameters promise for a tensor's address, its rows and
 // their distances, and an innermost stride of 1. 0: nothing.
 uint32_t tir_tensor_alignment(const struct tir_func *f, const struct tir_value *tensor);
+// The same of where its rows begin.
+uint32_t tir_tensor_begin(const struct tir_func *f, const struct tir_value *tensor);
 bool tir_tensor_is_dense(const struct tir_func *f, const struct tir_value *tensor);
 // Which scratch tensor v is; scratch_count: none.
 uint32_t tir_scratch_of(const struct tir_func *f, const struct tir_value *v);

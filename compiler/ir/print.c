@@ -591,18 +591,22 @@ static void put_facts(struct printer *p)
     put(p, ")");
 }
 
-static void put_aligned(struct printer *p)
+// aligned(A = 16, ...) begins(B = 16, ...)
+static void put_alignments(struct printer *p)
 {
-    bool first = true;
-    for (uint32_t i = 0; i < p->f->param_count; i++) {
-        const struct tir_param *param = &p->f->params[i];
-        if (!param->aligned)
-            continue;
-        put(p, first ? " aligned(" : "");
-        put_separator(p, &first);
-        tir_text_format(p->out, "%s = %u", param->name, param->aligned);
+    for (uint32_t k = 0; k < 2; k++) {
+        bool first = true;
+        for (uint32_t i = 0; i < p->f->param_count; i++) {
+            const struct tir_param *param = &p->f->params[i];
+            const uint32_t bytes = k ? param->begins : param->aligned;
+            if (!bytes)
+                continue;
+            put(p, !first ? "" : k ? " begins(" : " aligned(");
+            put_separator(p, &first);
+            tir_text_format(p->out, "%s = %u", param->name, bytes);
+        }
+        put(p, first ? "" : ")");
     }
-    put(p, first ? "" : ")");
 }
 
 static void put_scratch_params(struct printer *p)
@@ -635,7 +639,7 @@ static void put_clauses(struct printer *p)
         tir_text_format(p->out, " form(%s%s%s)", tir_form_name(f->form),
                         f->after ? ", after = " : "", f->after ? f->after : "");
     put_facts(p);
-    put_aligned(p);
+    put_alignments(p);
     put_scratch_params(p);
     if (f->step)
         tir_text_format(p->out, " step(%s)", tir_step_names[f->step]);

@@ -526,10 +526,12 @@ static void check_signature(struct verifier *v)
         fits = f->scratch[i].value == f->body->args[stated + i] &&
                f->scratch[i].value->type->space == TIR_SPACE_GLOBAL;
     for (uint32_t i = 0; fits && i < f->param_count; i++) {
-        uint32_t aligned = f->params[i].aligned;
-        if (aligned && (!tir_is_pow2(aligned) || aligned > 32 ||
-                        f->params[i].value->type->space != TIR_SPACE_GLOBAL))
-            wrong(v, NULL, "%s is aligned to %u bytes", f->params[i].name, aligned);
+        const struct tir_param *p = &f->params[i];
+        const uint32_t bytes[] = {p->aligned, p->begins};
+        for (uint32_t k = 0; k < TIR_COUNT_OF(bytes); k++)
+            if (bytes[k] && (!tir_is_pow2(bytes[k]) || bytes[k] > 32 ||
+                             p->value->type->space != TIR_SPACE_GLOBAL))
+                wrong(v, NULL, "%s is aligned to %u bytes", p->name, bytes[k]);
     }
     if (!fits)
         wrong(v, NULL, "parameters and dimensions do not match the block's arguments");

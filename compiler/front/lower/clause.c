@@ -126,10 +126,9 @@ static struct tir_param *tensor_named(struct lower *l, const char *name)
     return NULL;
 }
 
-// aligned(A = 16, ...): what may be relied on of single tensors.
-static void clause_aligned(struct clauses *cl, const struct ast_clause *c)
+// What may be relied on of single tensors: all of a row, or where it begins.
+static void set_alignments(struct lower *l, const struct ast_clause *c, bool begins)
 {
-    struct lower *l = cl->l;
     vec_foreach(const struct ast_arg, it, &c->args) {
         struct tir_param *param = tensor_named(l, it->name);
         int64_t bytes;
@@ -137,13 +136,23 @@ static void clause_aligned(struct clauses *cl, const struct ast_clause *c)
             lower_error(l, it->span, TIR_E_ARGUMENTS, "expected TENSOR = BYTES");
         else if (const_int(l, it->value, "an alignment", &bytes)) {
             if (bytes >= 1 && bytes <= 32 && tir_is_pow2((uint64_t)bytes))
-                param->aligned = (uint32_t)bytes;
+                *(begins ? &param->begins : &param->aligned) = (uint32_t)bytes;
             else
                 lower_error(l, it->span, TIR_E_ARGUMENTS,
                             "an alignment is 1, 2, 4, 8, 16 or 32 bytes, not %lld",
                             (long long)bytes);
         }
     }
+}
+
+static void clause_aligned(struct clauses *cl, const struct ast_clause *c) // (A = 16, ...)
+{
+    set_alignments(cl->l, c, false);
+}
+
+static void clause_begins(struct clauses *cl, const struct ast_clause *c) // (A = 16, ...)
+{
+    set_alignments(cl->l, c, true);
 }
 
 // scratch(P, ...): tensors that are scratch tensors of the launch.

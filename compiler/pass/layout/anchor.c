@@ -105,7 +105,7 @@ const struct tir_layout *tir_solver_blocked_access(struct solver *s, const struc
                                                    const struct tir_type *t)
 {
     bool shared = tir_ref_base(access)->type->space == TIR_SPACE_SHARED;
-    uint32_t vectors = shared ? 16 : tir_tensor_alignment(s->f, tir_ref_base(access));
+    uint32_t vectors = shared ? 16 : tir_tensor_begin(s->f, tir_ref_base(access));
     return tir_solver_blocked(s, t, tir_contiguous_dim(access, t->rank), vectors);
 }
 

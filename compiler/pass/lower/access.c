@@ -8,6 +8,7 @@
 // switched off by a predicate per distinct constant; dimensions that cannot be out of range have
 // none. In an aligned tensor, neighbouring registers along the innermost dimension move together,
 // as many bytes at a time as it is aligned to: a vector is then wholly inside or wholly outside.
+// Where the whole slice is known to be inside, its rows need only begin aligned.
 //
 // Shared and local memory are in walk.c.
 
@@ -96,10 +97,13 @@ static void set_vector(struct global *g)
     g->limit = "the elements of a thread are no neighbours";
     struct side *s = g->rank ? &g->sides[g->rank - 1] : NULL;
     uint32_t here = (uint32_t)tir_attr_int(g->inst, TIR_ATTR_aligned, 0);
-    const uint32_t aligned = TIR_MAX(here, tir_tensor_alignment(g->lo->f, g->base)) / g->bytes;
-    uint32_t vector = TIR_MAX(aligned, 16 / g->bytes);
     if (!s || s->box <= 0 || !g->layout)
         return;
+    const bool may_be_cut = s->bound.checked;
+    const uint32_t all = tir_tensor_alignment(g->lo->f, g->base);
+    const uint32_t begins = tir_tensor_begin(g->lo->f, g->base);
+    const uint32_t aligned = TIR_MAX(here, may_be_cut ? all : begins) / g->bytes;
+    uint32_t vector = TIR_MAX(aligned, 16 / g->bytes);
     const struct tir_layout *l = g->layout;
     uint32_t end = l->first[s->tile_dim + 1];
     const struct tir_iter *inner = &l->iters[end - 1];
@@ -119,7 +123,8 @@ static void set_vector(struct global *g)
         else
             break;
     if (vector > 1 && aligned < vector) { // what is left, in this variant
-        g->limit = "the alignment of the tensor is not known";
+        g->limit = begins > all ? "the tensor may end between them"
+                                : "the alignment of the tensor is not known";
         vector = aligned;
     }
     if (aligned > 1)

@@ -29,14 +29,37 @@ static bool says_below(const struct tir_value *cond, const struct tir_value *sta
            cond->def->operands[1] == extent;
 }
 
-// Does inst stand where a condition of the program holds that start is below the extent?
-static bool is_guarded(const struct tir_inst *inst, const struct tir_value *start,
-                       const struct tir_value *extent)
+// Does the condition say that start + n is no more than the extent? The sum does not wrap.
+static bool says_inside(struct lower *lo, const struct tir_value *cond, struct tir_value *start,
+                        const struct tir_value *extent, int64_t n)
+{
+    const struct tir_inst *def = cond->def;
+    if (def && def->op == TIR_OP_AND)
+        return says_inside(lo, def->operands[0], start, extent, n) ||
+               says_inside(lo, def->operands[1], start, extent, n);
+    if (!def || def->op != TIR_OP_LE || def->operands[1] != extent)
+        return false;
+    struct tir_value *end = def->operands[0];
+    const int64_t elements = tir_split_constant(&end), from = tir_split_constant(&start);
+    if (end != start || from > elements - n)
+        return false;
+    int64_t low, high;
+    tir_range_get(lo->ranges, end, &low, &high);
+    const int64_t most = tir_elems[end->type->elem].bits == 64 ? INT64_MAX : INT32_MAX;
+    return high <= most - elements;
+}
+
+// Does inst stand where a condition of the program holds that start is below the extent, or for
+// n > 0 that n elements from there on are?
+static bool is_guarded(struct lower *lo, const struct tir_inst *inst, struct tir_value *start,
+                       const struct tir_value *extent, int64_t n)
 {
     for (const struct tir_inst *at = inst; at; at = at->block->owner) {
         const struct tir_inst *owner = at->block->owner;
-        if (owner && owner->op == TIR_OP_IF && owner->regions[0] == at->block &&
-            says_below(owner->operands[0], start, extent))
+        if (!owner || owner->op != TIR_OP_IF || owner->regions[0] != at->block)
+            continue;
+        const struct tir_value *cond = owner->operands[0];
+        if (n ? says_inside(lo, cond, start, extent, n) : says_below(cond, start, extent))
             return true;
     }
     return false;
@@ -51,7 +74,7 @@ static bool starts_inside(struct lower *lo, const struct tir_inst *inst, struct 
     // A copy that only runs where its start is below the extent.
     const struct tir_value *pred =
         inst->op == TIR_OP_COPY_ASYNC ? inst->operands[TIR_COPY_PRED] : NULL;
-    if ((pred && says_below(pred, start, extent)) || is_guarded(inst, start, extent))
+    if ((pred && says_below(pred, start, extent)) || is_guarded(lo, inst, start, extent, 0))
         return low >= 0;
     if (tir_is_const_int(extent, &e) && low >= 0 && high < e)
         return true;
@@ -72,6 +95,8 @@ bool tir_lower_may_leave(struct lower *lo, const struct tir_inst *inst, struct t
     int64_t e, low, high;
     tir_range_get(lo->ranges, start, &low, &high);
     if (tir_is_const_int(extent, &e) && low >= 0 && high <= e - n)
+        return false;
+    if (low >= 0 && is_guarded(lo, inst, start, extent, n))
         return false;
     if (!starts_inside(lo, inst, start, extent))
         return true;

@@ -66,7 +66,7 @@ static void bind_tensor(struct emit *e, uint32_t param, uint32_t *next)
         add_param_attribute(e, index, "noalias");
     if (p->direction == TIR_IN && !e->waits)
         add_param_attribute(e, index, "readonly");
-    uint32_t aligned = tir_tensor_alignment(e->f, p->value);
+    uint32_t aligned = tir_tensor_begin(e->f, p->value);
     if (aligned)
         LLVMSetParamAlignment(pointer, aligned);
     for (uint32_t d = 0; d < type->rank; d++) {
