@@ -9,7 +9,8 @@
 // quickly. Tensors of 2 GiB and more are copied as the first two copy theirs, with 64-bit
 // offsets. If products run on warpgroups, tensor copies handle edges, so the first variant does
 // not need whole tiles. A kernel without a product is bound by memory; it has vectors or single
-// elements, each with offsets of 32 bits and of 64.
+// elements, each with offsets of 32 bits and of 64. Between them is one for tensors of one
+// dimension and any length: vectors but in the last tiles (edges.c).
 //
 // Alignment is asked of each tensor by how it is read and written, not of all: one that is read
 // an element at a time, or a short vector beside a matrix, may lie anywhere.
@@ -17,6 +18,7 @@
 #include "compile/variants.h"
 
 #include "base/bitset.h"
+#include "compile/edges.h"
 #include "compile/whole.h"
 #include "ir/walk.h"
 #include "machine/cost.h"
@@ -163,8 +165,7 @@ static bool is_aligned_with(const struct tir_param *p, const struct tir_param *q
 
 // Every tensor that has rows is aligned to 16 bytes, unless they are small and their length is no
 // other tensor's: a batch of 5 labels takes no vectors from the matrix beside it.
-// Gives VECTOR16 where that says it all.
-static uint32_t align_rows(struct tir_context *cx, struct tir_func *f)
+static void align_rows(struct tir_context *cx, struct tir_func *f)
 {
     int64_t largest = 0, *size = arena_array(&cx->scratch, int64_t, f->param_count);
     tir_foreach_inst(inst, f)
@@ -177,17 +178,23 @@ static uint32_t align_rows(struct tir_context *cx, struct tir_func *f)
     for (uint32_t i = 0; i < f->param_count; i++)
         if (size[i] && !is_small(size[i], largest))
             f->params[i].aligned = 16;
-    bool all = true;
     for (uint32_t i = 0; i < f->param_count; i++) {
         struct tir_param *p = &f->params[i];
         for (uint32_t k = 0; is_tensor(p) && size[i] && !p->aligned && k < f->param_count; k++)
             if (f->params[k].aligned == 16 && size[k] && is_aligned_with(p, &f->params[k]))
                 p->aligned = 16;
-        all &= !is_tensor(p) || p->aligned;
     }
-    for (uint32_t i = 0; all && i < f->param_count; i++)
+}
+
+// VECTOR16 in place of what each tensor is aligned to, where that says it all.
+static uint32_t take_vector16(struct tir_func *f)
+{
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (is_tensor(&f->params[i]) && !f->params[i].aligned)
+            return 0;
+    for (uint32_t i = 0; i < f->param_count; i++)
         f->params[i].aligned = 0;
-    return all ? TIR_FACT_VECTOR16 : 0;
+    return TIR_FACT_VECTOR16;
 }
 
 // The tensors that the operand v of a dot was loaded from are aligned to 4 bytes, which is what one
@@ -277,7 +284,8 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
     }
     bool warpgroups = may_use_warpgroups(cx, request, f);
     align_inputs(&cx->scratch, edges);
-    uint32_t vectors = align_rows(cx, f);
+    align_rows(cx, f);
+    const uint32_t vectors = take_vector16(f);
     align_packed(edges);
     if (!is_one_of_many)
         wide = tir_func_clone(warpgroups ? f : edges);
@@ -296,8 +304,8 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
     add(cx, kernel, any, 0, "__any", times(cx, cost, card->by_elements));
 }
 
-static void add_others(struct tir_context *cx, struct tir_kernel_code *kernel, struct tir_func *f,
-                       tir_formula cost)
+static void add_others(struct tir_context *cx, const struct tir_request *request,
+                       struct tir_kernel_code *kernel, struct tir_func *f, tir_formula cost)
 {
     const bool is_one_of_many = f->config > 1 && !f->own_count;
     struct tir_func *narrow = NULL, *any = NULL, *wide = NULL;
@@ -305,10 +313,16 @@ static void add_others(struct tir_context *cx, struct tir_kernel_code *kernel, s
         narrow = tir_func_clone(f);
     if (!is_one_of_many)
         any = tir_func_clone(f);
-    uint32_t vectors = align_rows(cx, f);
+    align_rows(cx, f);
+    struct tir_func *edges = NULL;
+    if (!request->options.dim_count)
+        edges = tir_compile_edges(f);
+    const uint32_t vectors = take_vector16(f);
     if (!is_one_of_many)
         wide = tir_func_clone(f);
     add(cx, kernel, f, DENSE_FACTS | vectors, "", cost);
+    if (edges)
+        add(cx, kernel, edges, DENSE_FACTS, "__edges", cost);
     if (narrow) // beside a product's __edges
         add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow", cost);
     if (is_one_of_many)
@@ -332,7 +346,7 @@ void tir_compile_variants(struct tir_context *cx, const struct tir_request *requ
     if (tir_compile_has_dot(f))
         add_product(cx, request, kernel, f, cost);
     else
-        add_others(cx, kernel, f, cost);
+        add_others(cx, request, kernel, f, cost);
 }
 
 void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f)
@@ -357,10 +371,12 @@ void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f
             tir_text_format(out, "%s%s", separator, facts[i].text);
             separator = ", ";
         }
-    for (uint32_t i = 0; i < f->param_count; i++)
-        if (f->params[i].aligned) {
-            tir_text_format(out, "%s%s is aligned to %u bytes", separator, f->params[i].name,
-                            f->params[i].aligned);
-            separator = ", ";
-        }
+    for (uint32_t i = 0; i < f->param_count; i++) {
+        const struct tir_param *p = &f->params[i];
+        if (p->aligned)
+            tir_text_format(out, "%s%s is aligned to %u bytes", separator, p->name, p->aligned);
+        else if (p->begins)
+            tir_text_format(out, "%s%s begins at %u bytes", separator, p->name, p->begins);
+        separator = p->aligned || p->begins ? ", " : separator;
+    }
 }

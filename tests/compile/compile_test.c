@@ -62,6 +62,7 @@ static void every_output_can_be_had(void **state)
     tir_compilation *c = compile(axpy, &options, TIR_OK);
     tir_str ptx = tir_compilation_output(c, TIR_OUTPUT_PTX);
     assert_true(contains(ptx, ".visible .entry axpy("));
+    assert_true(contains(ptx, ".visible .entry axpy__edges("));
     assert_true(contains(ptx, ".visible .entry axpy__narrow("));
     assert_true(contains(ptx, ".visible .entry axpy__wide("));
     assert_true(contains(ptx, ".visible .entry axpy__any("));
@@ -222,7 +223,7 @@ static void variants_report_in_order(void **state)
         assert_int_equal(count(said, "kernel c needs 262148 bytes"), 1);
         assert_true(strstr(said.ptr, "kernel a") < strstr(said.ptr, "kernel c"));
         tir_str receipt = tir_compilation_output(c, TIR_OUTPUT_RECEIPT);
-        assert_int_equal(count(receipt, "\nb"), 4);
+        assert_int_equal(count(receipt, "\nb"), 5);
         assert_int_equal(count(receipt, "\nc: where"), 1);
         assert_false(contains(receipt, "a__"));
         tir_str printed = tir_compilation_output(c, TIR_OUTPUT_PRINTED);
@@ -512,10 +513,10 @@ static void every_variant_computes_the_same(void **state)
     ok(tir_rt_device_open(runtime, "emu", &device, &error), &error);
     ok(tir_rt_module_load(device, artifact.ptr, artifact.len, &module, &error), &error);
     ok(tir_rt_module_kernel(module, STR("axpy"), &kernel, &error), &error);
-    assert_int_equal(tir_rt_kernel_describe(kernel)->variant_count, 4);
-    for (int32_t variant = 0; variant < 4; variant++) {
+    assert_int_equal(tir_rt_kernel_describe(kernel)->variant_count, 5);
+    for (int32_t variant = 0; variant < 5; variant++) {
         launch_variant(device, kernel, 1024, variant);
-        if (variant % 2) // the others want aligned rows
+        if (variant % 3) // __wide and the best want aligned rows
             launch_variant(device, kernel, 254, variant);
     }
     launch_variant(device, kernel, 1022, -1);
