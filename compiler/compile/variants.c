@@ -315,7 +315,7 @@ static void add_others(struct tir_context *cx, const struct tir_request *request
         any = tir_func_clone(f);
     align_rows(cx, f);
     struct tir_func *edges = NULL;
-    if (!request->options.dim_count)
+    if (!is_one_of_many && !request->options.dim_count)
         edges = tir_compile_edges(f);
     const uint32_t vectors = take_vector16(f);
     if (!is_one_of_many)
