@@ -133,6 +133,7 @@ static void build_init(struct rings *r, struct tir_builder *b, const struct ring
         build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->full, NULL}, 2);
     tir_set_int(r->f, full, TIR_ATTR_arrivals,
                 (ring->copies ? 1 : 0) + (all_hand_on(ring) ? ring->putter.warps : 0));
+    tir_set_int(r->f, full, TIR_ATTR_awaited, 1); // what a tile leaves in the ring is lost
     struct tir_inst *empty =
         build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->empty, NULL}, 2);
     tir_set_int(r->f, empty, TIR_ATTR_arrivals, ring->getters * (ring->multicast ? r->ctas : 1));

@@ -521,6 +521,12 @@ static void check_mbarrier(struct sync_run *r, const struct sync_mbarrier *m,
                       "the kernel may end while this copy is in flight: no wait for its mbarrier");
         return;
     }
+    if (m->init && tir_attr_int(m->init, TIR_ATTR_awaited, 0) &&
+        end->known[m->strand] < m->completed) {
+        tir_sync_fail(r, TIR_E_SYNC_RACE, m->arrive, m->init, "the ring is here",
+                      "a slot is put here that no get takes before the CTA ends");
+        return;
+    }
     for (uint32_t i = 0; i < r->agent_count; i++)
         if (m->remote[i].by && end->known[r->agents[i].events] < m->remote[i].at) {
             tir_sync_fail(r, TIR_E_SYNC_RACE, m->remote[i].by, NULL, NULL,
