@@ -72,8 +72,11 @@ def check_mutants(tirc, folder):
         assert changed, pattern
         path.write_text(text, encoding="utf-8")
         done = emulate(tirc, path, 256, 64, 128, f"--check-against={source}")
-        if bool(done.returncode) != bool(pattern) or (pattern and "largest error" not in done.stdout + done.stderr):
-            sys.exit(f"{pattern}: {done.stdout}{done.stderr}")
+        said = done.stdout + done.stderr
+        # Two CTAs that store the same rows race, as the copy engine stores without an order.
+        found = "largest error" in said or "data race: global asynchronous write" in said
+        if bool(done.returncode) != bool(pattern) or (pattern and not found):
+            sys.exit(f"{pattern}: {said}")
 
 
 def main(tirc):

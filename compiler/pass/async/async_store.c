@@ -2,7 +2,7 @@
 // async_copy, the way back: tiles leave registers through shared memory and the tensor copy engine.
 //
 //     store(D[m:+128, n:+256], y);
-// becomes, where products run on warpgroups,
+// becomes, where products run on warpgroups or in tensor memory,
 //     let out: shared bf16[128, 64] in S[...] swizzle(128) = alloc();
 //     let out1: shared bf16[128, 64] in S[...] swizzle(128) = alloc();
 //     let y0: bf16[128, 64] = extract(y, start = [0, 0]);
@@ -19,7 +19,15 @@
 // elements outside. The barrier pass adds the fences and waits.
 //
 // If columns are spread over warps, as those of a turned accumulator are, and threads hold many
-// elements, a chunk is some of the rows instead.
+// elements, a chunk is some of the rows instead. Of wide sums in tensor memory two warpgroups have
+// half of the columns each. Then a buffer holds a chunk of either half:
+//     let v: bf16[2, 128, 128] = permute(reshape(y), permutation = [1, 0, 2]);
+//     let v0: bf16[2, 128, 64] = extract(v, start = [0, 0, 0]);
+//     store(out[0:+2, 0:+128, 0:+64], v0);
+//     store_async(D[m:+128, n:+64], view(out[0, 0:+128, 0:+64]), engine = tma);
+//     store_async(D[m:+128, n + 128:+64], view(out[1, 0:+128, 0:+64]), engine = tma);
+// Slots in tensor memory's kernels are made before. What has no room beside them leaves from
+// registers.
 //
 // An atomic whose old values nobody uses leaves the same way, if the engine can combine with what
 // is in memory (PTX ISA, "cp.reduce.async.bulk.tensor"). In a loop it leaves as a whole, so that
@@ -42,11 +50,16 @@
 #include "ir/effect.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "machine/target.h"
 #include "pass/async/columns.h"
+#include "pass/async/pipeline.h"
 #include "pass/async/tma.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
+#include "pass/sync/life.h"
+
+static const char no_room[] = "shared memory has no room for it";
 
 struct turns { // buffers of one type that the chunks of a block's stores go through
     const struct tir_block *block;
@@ -61,16 +74,18 @@ struct stores {
     struct tir_ranges *ranges;
     VEC(struct tir_inst *) stores, atomics; // of tiles, to tensors
     VEC(struct turns) turns;
+    struct tir_lives
+        lives; // of shared memory where slots are made already; without `f`: they are not
 };
 
 struct outgoing {
     struct tir_func *f;
-    struct tir_inst *store; // or an atomic
-    struct tir_value *value;
-    uint32_t rank;  // of the value
-    uint32_t warps; // that the value is spread over
-    uint32_t cut;   // the dimension that chunks divide: the columns, or the rows
-    int64_t extent; // of a chunk along it
+    struct tir_inst *store;      // or an atomic
+    const struct tir_type *type; // of the value; of runs of its columns, a dimension in front
+    int64_t runs;                // of columns, each in warps of its own, or 1
+    uint32_t warps;              // that the value is spread over
+    uint32_t cut;                // the dimension that chunks divide: the columns, or the rows
+    int64_t extent;              // of a chunk along it
 };
 
 // Is inst an atomic of each round of a loop of products, small enough for a buffer of its own?
@@ -137,9 +152,10 @@ static int64_t row_columns(const struct tir_func *f, const struct tir_type *t)
     return has_parts(f, t, last, most) && has_parts(f, t, last, whole % most) ? most : 0;
 }
 
-static bool has_columns(const struct tir_func *f, const struct tir_inst *store)
+// Have all threads parts of all chunks of columns?
+static bool has_columns(const struct tir_func *f, const struct tir_inst *store,
+                        const struct tir_type *t)
 {
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
     int64_t extent, left = t->shape[t->rank - 1];
     for (; left; left -= extent) {
         extent = chunk_columns(store, left);
@@ -153,9 +169,32 @@ static bool has_columns(const struct tir_func *f, const struct tir_inst *store)
 static bool cuts_rows(const struct tir_func *f, const struct tir_inst *store)
 {
     const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    return !has_columns(f, store) && t->rank == 2 &&
+    return !has_columns(f, store, t) && t->rank == 2 &&
            tir_layout_size(t->layout, TIR_AXIS_REG) >= TIR_BUDGET_ROW_CHUNK_ELEMENTS &&
            has_parts(f, t, t->rank - 2, chunk_rows(t));
+}
+
+static const int64_t runs_first[] = {1, 0, 2}; // the permutation of rows, runs, columns
+
+// A value whose columns lie in runs, each in warps of its own, with the runs in front. NULL: they
+// do not, or a chunk of each run is not a part that each thread has.
+static const struct tir_type *in_runs(const struct tir_func *f, const struct tir_inst *store)
+{
+    struct tir_types *types = f->module->types;
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
+    if (t->rank != 2 || t->shape[1] % 2 || has_columns(f, store, t) || cuts_rows(f, store) ||
+        tir_has_warpgroup_dot(f))
+        return NULL;
+    struct tir_type split = {
+        .elem = t->elem, .rank = 3, .shape = {t->shape[0], 2, t->shape[1] / 2}};
+    split.layout = tir_layout_reshape(types, t->layout, split.rank, split.shape);
+    if (!split.layout)
+        return NULL;
+    struct tir_type turned = split;
+    for (uint32_t d = 0; d < split.rank; d++)
+        turned.shape[d] = split.shape[runs_first[d]];
+    turned.layout = tir_layout_permute(types, split.layout, runs_first);
+    return has_columns(f, store, &turned) ? tir_type_get(types, &turned) : NULL;
 }
 
 // Why the value of the store cannot leave in chunks.
@@ -168,7 +207,7 @@ static const char *refuse_chunks(const struct tir_func *f, const struct tir_inst
     int64_t bytes = t->shape[t->rank - 1] * bits / 8;
     if (bytes % 16)
         return "its rows are not a multiple of 16 bytes";
-    if (!has_columns(f, store) && !cuts_rows(f, store))
+    if (!has_columns(f, store, t) && !cuts_rows(f, store) && !in_runs(f, store))
         return "its columns are spread over warps";
     return NULL;
 }
@@ -185,7 +224,7 @@ static bool stores_rows(const struct tir_inst *store)
 
 static const struct tir_type *chunk_type(const struct outgoing *o)
 {
-    struct tir_type t = *o->value->type;
+    struct tir_type t = *o->type;
     t.shape[o->cut] = o->extent;
     t.layout = NULL;
     return tir_type_get(o->f->module->types, &t);
@@ -223,18 +262,36 @@ static void make_before(struct turns *turns, struct tir_inst *store)
         tir_move_before(turns->buffers[i]->def, store);
 }
 
+// The buffers that there are for chunks of this extent; NULL: none.
+static struct turns *find_turns(struct stores *s, const struct outgoing *o)
+{
+    const struct tir_type *type = buffer_type(o);
+    if (repeats(o->store))
+        return NULL;
+    vec_foreach(struct turns, t, &s->turns)
+        if (t->block == o->store->block && t->type == type)
+            return t;
+    return NULL;
+}
+
+// At most: those of runs hold a chunk of each.
+static int64_t buffers_of(const struct outgoing *o)
+{
+    return TIR_MAX(TIR_BUDGET_STORE_BUFFERS / o->runs, 1);
+}
+
 // The buffers of chunks of this extent; `count` of them, unless there are such.
 static struct turns *turns_of(struct stores *s, const struct outgoing *o, int64_t count)
 {
     struct tir_inst *before = repeats(o->store) ? outermost_loop(o->store) : o->store;
+    struct turns *found = find_turns(s, o);
     struct turns turns = {.block = before->block, .type = buffer_type(o)};
-    vec_foreach(struct turns, t, &s->turns)
-        if (t->block == turns.block && t->type == turns.type && !repeats(o->store)) {
-            make_before(t, before);
-            return t;
-        }
+    if (found) {
+        make_before(found, before);
+        return found;
+    }
     struct tir_builder b = tir_builder_before(s->f, before);
-    turns.count = (uint32_t)TIR_MIN(count, TIR_BUDGET_STORE_BUFFERS);
+    turns.count = (uint32_t)TIR_MIN(count, buffers_of(o));
     for (uint32_t i = 0; i < turns.count; i++) {
         turns.buffers[i] = tir_build1(&b, TIR_OP_ALLOC, turns.type, NULL, 0);
         turns.buffers[i]->name = tir_intern_cstr(s->f->module->names, "out");
@@ -248,19 +305,36 @@ static struct tir_value *next_buffer(struct turns *turns)
     return turns->buffers[turns->next++ % turns->count];
 }
 
-// The chunk's part of the value, in the layout in which each thread keeps what it has.
-static struct tir_value *build_chunk(const struct outgoing *o, struct tir_builder *b, int64_t start)
+static struct tir_value *build_whole(const struct outgoing *o, struct tir_builder *b)
 {
-    const struct tir_type *t = o->value->type;
-    if (o->extent == t->shape[o->cut])
-        return o->value;
+    struct tir_value *v = o->store->operands[TIR_STORE_VALUE];
+    struct tir_types *types = o->f->module->types;
+    struct tir_type split = *v->type;
+    if (o->runs == 1)
+        return v;
+    split.rank = 3;
+    for (uint32_t d = 0; d < split.rank; d++)
+        split.shape[runs_first[d]] = o->type->shape[d];
+    split.layout = tir_layout_reshape(types, v->type->layout, split.rank, split.shape);
+    v = tir_build1(b, TIR_OP_RESHAPE, tir_type_get(types, &split), &v, 1);
+    v = tir_build1(b, TIR_OP_PERMUTE, o->type, &v, 1);
+    tir_set_list(o->f, v->def, TIR_ATTR_permutation, runs_first, split.rank);
+    return v;
+}
+
+// The chunk's part of the value, in the layout in which each thread keeps what it has.
+static struct tir_value *build_chunk(const struct outgoing *o, struct tir_builder *b,
+                                     struct tir_value *whole, int64_t start)
+{
+    if (o->extent == o->type->shape[o->cut])
+        return whole;
     struct tir_types *types = o->f->module->types;
     const struct tir_type *part = chunk_type(o);
-    part = tir_type_with_layout(types, part, tir_layout_part(types, t->layout, part->shape));
-    struct tir_value *x = tir_build1(b, TIR_OP_EXTRACT, part, &o->value, 1);
+    part = tir_type_with_layout(types, part, tir_layout_part(types, o->type->layout, part->shape));
+    struct tir_value *x = tir_build1(b, TIR_OP_EXTRACT, part, &whole, 1);
     int64_t starts[TIR_MAX_RANK] = {0};
     starts[o->cut] = start;
-    tir_set_list(o->f, x->def, TIR_ATTR_start, starts, o->rank);
+    tir_set_list(o->f, x->def, TIR_ATTR_start, starts, o->type->rank);
     return x;
 }
 
@@ -270,18 +344,20 @@ static void build_store(const struct outgoing *o, struct tir_builder *b, struct 
     struct tir_value *operands[3 + TIR_MAX_RANK] = {x, NULL, NULL, NULL};
     uint32_t fixed = tir_ops[TIR_OP_STORE].fixed_count;
     operands[fixed] = buffer;
-    for (uint32_t d = 0; d < o->rank; d++)
+    for (uint32_t d = 0; d < o->type->rank; d++)
         operands[fixed + 1 + d] = tir_const_index(o->f, 0);
-    struct tir_inst *store = tir_build(b, TIR_OP_STORE, operands, fixed + 1 + o->rank, NULL, 0, 0);
-    tir_set_list(o->f, store, TIR_ATTR_box, x->type->shape, o->rank);
+    struct tir_inst *store =
+        tir_build(b, TIR_OP_STORE, operands, fixed + 1 + o->type->rank, NULL, 0, 0);
+    tir_set_list(o->f, store, TIR_ATTR_box, x->type->shape, o->type->rank);
 }
 
 // The dimension of the tensor that chunks divide.
 static uint32_t cut_of_tensor(const struct outgoing *o)
 {
     const struct tir_attr *box = tir_attr_find(o->store, TIR_ATTR_box);
+    const uint32_t cut = o->cut - (o->runs > 1);
     uint32_t d = box->list_count - 1;
-    while (d && (box->list[d] <= 0 || tir_slice_dim(o->store, d) != o->cut))
+    while (d && (box->list[d] <= 0 || tir_slice_dim(o->store, d) != cut))
         d--;
     return d;
 }
@@ -325,33 +401,35 @@ static void build_rows(const struct outgoing *o, struct tir_builder *b, int64_t 
     struct tir_types *types = o->f->module->types;
     struct tir_type t = *chunk_type(o);
     uint32_t order[TIR_MAX_RANK];
-    for (uint32_t d = 0; d < o->rank; d++)
-        order[d] = o->rank - 1 - d;
+    for (uint32_t d = 0; d < o->type->rank; d++)
+        order[d] = o->type->rank - 1 - d;
     t.layout = tir_layout_blocked(types, t.rank, t.shape, order, order, 1, 1, o->warps);
     struct tir_value *from[3 + TIR_MAX_RANK] = {NULL, NULL, buffer}, *to[3 + TIR_MAX_RANK] = {NULL};
     set_part(o, b, start, to + 2);
-    for (uint32_t d = 0; d < o->rank; d++)
+    for (uint32_t d = 0; d < o->type->rank; d++)
         from[3 + d] = tir_const_index(o->f, 0);
-    to[0] = tir_build1(b, TIR_OP_LOAD, tir_type_get(types, &t), from, 3 + o->rank);
-    tir_set_list(o->f, to[0]->def, TIR_ATTR_box, t.shape, o->rank);
+    to[0] = tir_build1(b, TIR_OP_LOAD, tir_type_get(types, &t), from, 3 + o->type->rank);
+    tir_set_list(o->f, to[0]->def, TIR_ATTR_box, t.shape, o->type->rank);
     struct tir_inst *store = tir_build(b, TIR_OP_STORE, to, 3 + to[2]->type->rank, NULL, 0, 0);
     set_box(o, store);
     tir_copy_attr(o->f, store, o->store, TIR_ATTR_cache);
 }
 
-static void open(struct outgoing *o, struct tir_func *f, struct tir_inst *store)
+// in_rows: it leaves through registers again, in rows.
+static void open(struct outgoing *o, struct tir_func *f, struct tir_inst *store, bool in_rows)
 {
-    const struct tir_value *v = store->operands[TIR_STORE_VALUE];
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
+    const struct tir_type *runs = in_rows ? NULL : in_runs(f, store);
     *o = (struct outgoing){.f = f,
                            .store = store,
-                           .value = store->operands[TIR_STORE_VALUE],
-                           .rank = v->type->rank,
-                           .warps = tir_crew_of(f, store).warps,
-                           .cut = v->type->rank - 1,
-                           .extent = chunk_columns(store, v->type->shape[v->type->rank - 1])};
-    if (cuts_rows(f, store)) {
-        o->cut = v->type->rank - 2;
-        o->extent = chunk_rows(v->type);
+                           .type = runs ? runs : t,
+                           .runs = runs ? runs->shape[0] : 1,
+                           .warps = tir_crew_of(f, store).warps};
+    o->cut = o->type->rank - 1;
+    o->extent = in_rows ? row_columns(f, t) : chunk_columns(store, o->type->shape[o->cut]);
+    if (!in_rows && cuts_rows(f, store)) {
+        o->cut = t->rank - 2;
+        o->extent = chunk_rows(t);
     }
 }
 
@@ -366,32 +444,49 @@ static const char *text_of(struct tir_arena *arena, const struct tir_inst *store
         .ptr;
 }
 
+// The part of a buffer that holds the chunk of one run.
+static struct tir_value *build_run(const struct outgoing *o, struct tir_builder *b,
+                                   struct tir_value *buffer, int64_t run)
+{
+    struct tir_types *types = o->f->module->types;
+    struct tir_type t = *buffer->type;
+    if (o->runs == 1)
+        return buffer;
+    t.rank--;
+    memcpy(t.shape, buffer->type->shape + 1, t.rank * sizeof(*t.shape));
+    t.layout = tir_layout_memory(types, t.rank, t.shape, tir_elems[t.elem].bits,
+                                 buffer->type->layout->swizzle);
+    return tir_build_slot(b, buffer, tir_const_index(o->f, run), tir_type_get(types, &t));
+}
+
 static void send(struct stores *s, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, s->f, store);
-    const int64_t whole = o.value->type->shape[o.cut];
+    open(&o, s->f, store, false);
+    const int64_t whole = o.type->shape[o.cut];
     uint32_t chunks = 0;
     struct tir_builder b = tir_builder_before(s->f, store);
-    for (int64_t start = 0; start < whole; start += o.extent, chunks++) {
-        if (o.cut + 1 == o.rank)
+    struct tir_value *value = build_whole(&o, &b);
+    for (int64_t start = 0; start < whole; start += o.extent, chunks += (uint32_t)o.runs) {
+        if (o.cut + 1 == o.type->rank)
             o.extent = chunk_columns(store, whole - start);
         struct tir_value *buffer = next_buffer(turns_of(s, &o, (whole - start) / o.extent));
-        build_store(&o, &b, build_chunk(&o, &b, start), buffer);
-        build_store_async(&o, &b, start, buffer);
+        build_store(&o, &b, build_chunk(&o, &b, value, start), buffer);
+        for (int64_t run = 0; run < o.runs; run++)
+            build_store_async(&o, &b, run * whole + start, build_run(&o, &b, buffer, run));
     }
     tir_receipt_add(s->cx, TIR_TOPIC_COPY, store->span, "%s: tma, in %u chunk%s%s",
                     text_of(s->cx->scratch, store), chunks, chunks == 1 ? "" : "s",
-                    o.cut + 1 < o.rank ? " of rows" : "");
+                    o.cut + 1 < o.type->rank ? " of rows" : "");
     tir_remove(store);
 }
 
 static void send_rows(struct stores *s, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, s->f, store);
-    const int64_t whole = o.value->type->shape[o.rank - 1];
-    o.extent = row_columns(s->f, o.value->type);
+    open(&o, s->f, store, true);
+    struct tir_value *value = store->operands[TIR_STORE_VALUE];
+    const int64_t whole = o.type->shape[o.cut];
     struct tir_builder b = tir_builder_before(s->f, store);
     struct tir_value *buffer = next_buffer(turns_of(s, &o, 1));
     struct tir_columns columns = {0};
@@ -399,7 +494,7 @@ static void send_rows(struct stores *s, struct tir_inst *store)
         o.extent = TIR_MIN(o.extent, whole - start);
         if (columns.count != o.extent)
             tir_columns_init(&columns, s->f, s->cx->scratch, store, buffer, o.extent);
-        build_store(&o, &b, tir_columns_build(&columns, &b, o.value, start), buffer);
+        build_store(&o, &b, tir_columns_build(&columns, &b, value, start), buffer);
         build_rows(&o, &b, start, buffer);
     }
     tir_remove(store);
@@ -408,10 +503,10 @@ static void send_rows(struct stores *s, struct tir_inst *store)
 // Chunks of one width have one tensor map.
 static uint32_t count_widths(const struct outgoing *o)
 {
-    const struct tir_type *t = o->value->type;
     uint32_t widths = 1;
     int64_t extent = o->extent;
-    for (int64_t left = t->shape[o->cut] - extent; o->cut + 1 == o->rank && left; left -= extent) {
+    for (int64_t left = o->type->shape[o->cut] - extent; o->cut + 1 == o->type->rank && left;
+         left -= extent) {
         const int64_t before = extent;
         extent = chunk_columns(o->store, left);
         widths += extent != before;
@@ -419,13 +514,35 @@ static uint32_t count_widths(const struct outgoing *o)
     return widths;
 }
 
+// Bytes of the buffers that the store will go through and that there are not yet.
+static int64_t new_bytes(struct stores *s, struct tir_inst *store, bool in_rows)
+{
+    struct outgoing o;
+    open(&o, s->f, store, in_rows);
+    const int64_t whole = o.type->shape[o.cut];
+    int64_t bytes = 0, last = 0; // last: the extent of the chunk before
+    for (int64_t start = 0; start < whole; start += o.extent) {
+        if (!in_rows && o.cut + 1 == o.type->rank)
+            o.extent = chunk_columns(store, whole - start);
+        o.extent = TIR_MIN(o.extent, whole - start);
+        const int64_t turns = in_rows ? 1 : (whole - start) / o.extent;
+        if (o.extent != last && !find_turns(s, &o))
+            bytes += TIR_MIN(turns, buffers_of(&o)) * tir_buffer_bytes(buffer_type(&o));
+        last = o.extent;
+    }
+    return bytes;
+}
+
 // Why tensor copies cannot take the chunks out of their buffers; NULL: they can.
 static const char *refuse_buffers(struct tir_func *f, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, f, store);
+    open(&o, f, store, false);
     const struct tir_type *t = buffer_type(&o);
-    const char *no_boxes = tir_tma_boxes_refusal(t->layout, t->shape, NULL, t->elem);
+    int64_t box[TIR_MAX_RANK];
+    memcpy(box, t->shape, sizeof(box));
+    box[0] = o.runs > 1 ? 0 : box[0]; // a run at a time
+    const char *no_boxes = tir_tma_boxes_refusal(t->layout, box, NULL, t->elem);
     return no_boxes ? no_boxes : tir_tma_maps_refusal(f, store, count_widths(&o));
 }
 
@@ -470,6 +587,43 @@ static const char *refuse_atomics(struct tir_func *f, struct tir_pass_cx *cx,
     return NULL;
 }
 
+// Slots that are made later leave room for buffers, others may not.
+static bool has_room(struct stores *s, struct tir_inst *store, bool in_rows)
+{
+    struct tir_lives *l = &s->lives;
+    if (!l->f)
+        return true;
+    const struct tir_life in = {.role = tir_crew_of(s->f, store).role,
+                                .begin = l->order.begin[store->id],
+                                .end = l->order.end[store->id],
+                                .bytes = new_bytes(s, store, in_rows),
+                                .alignment = TIR_SWIZZLE_BYTES};
+    vec_push(l->arena, &l->buffers, in);
+    if (tir_lives_place(l) <= s->cx->target->shared_per_cta)
+        return true;
+    l->buffers.len--;
+    return false;
+}
+
+// What the epilogue loads for each column, and sums that it has in registers, would all be there in
+// front of the first chunk, whose barrier nothing passes.
+static bool holds_more(const struct tir_inst *store)
+{
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
+    for (const struct tir_inst *inst = store->prev; inst; inst = inst->prev) {
+        const struct tir_type *of = inst->result_count ? inst->results[0]->type : NULL;
+        if (inst->op == TIR_OP_DOT || (inst->op == TIR_OP_LOAD && tir_type_is_tile(of) &&
+                                       of->shape[of->rank - 1] == t->shape[t->rank - 1] &&
+                                       tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL))
+            return true;
+        for (uint32_t i = 0; i < inst->region_count; i++)
+            tir_foreach_inst_in(inner, inst->regions[i])
+                if (inner->op == TIR_OP_DOT && tir_type_is_tile(inner->results[0]->type))
+                    return true;
+    }
+    return false;
+}
+
 static bool make_store(struct stores *s, struct tir_inst *store)
 {
     struct tir_func *f = s->f;
@@ -482,10 +636,15 @@ static bool make_store(struct stores *s, struct tir_inst *store)
     const bool by_rows = !no_chunks && cuts_rows(f, store);
     const bool has_rows =
         !no_chunks && !by_rows && stores_rows(store) && row_columns(f, value->type);
-    const bool staged = !no_chunks && (!no_copy || has_rows);
+    bool staged = !no_chunks && (!no_copy || has_rows);
+    if (staged && s->lives.f && holds_more(store))
+        why = "threads hold more than the sums";
+    else if (staged && !has_room(s, store, no_copy))
+        why = no_room;
+    staged = staged && (why == no_chunks || why == no_copy);
     if (why)
-        tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, store->span,
-                           "store of %s: %s, because %s", tir_ref_base(store)->name,
+        tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, s->lives.f ? TIR_WISH_NONE : TIR_WISH_TMA,
+                           store->span, "store of %s: %s, because %s", tir_ref_base(store)->name,
                            staged ? "in rows from shared memory" : "from registers", why);
     if (!staged)
         return false;
@@ -496,13 +655,23 @@ static bool make_store(struct stores *s, struct tir_inst *store)
     return true;
 }
 
+int64_t tir_store_buffers_bytes(const struct tir_type *value)
+{
+    const int64_t row =
+        tir_type_bytes(value) / tir_type_count(value) * value->shape[value->rank - 1];
+    return tir_type_bytes(value) / row *
+           TIR_MIN(row, TIR_BUDGET_STORE_BUFFERS * TIR_BUDGET_STORE_BYTES);
+}
+
 static bool make_atomics(struct stores *s)
 {
     const uint32_t *uses = tir_count_uses(s->cx->scratch, s->f);
     const char **why = arena_array(s->cx->scratch, const char *, s->atomics.len);
     bool changed = false;
-    for (uint32_t i = 0; i < s->atomics.len; i++)
+    for (uint32_t i = 0; i < s->atomics.len; i++) {
         why[i] = refuse_atomics(s->f, s->cx, s->ranges, uses, tir_ref_base(s->atomics.at[i]));
+        why[i] = why[i] || has_room(s, s->atomics.at[i], false) ? why[i] : no_room;
+    }
     for (uint32_t i = 0; i < s->atomics.len; i++) {
         struct tir_inst *atomic = s->atomics.at[i];
         changed |= !why[i];
@@ -516,30 +685,22 @@ static bool make_atomics(struct stores *s)
     return changed;
 }
 
-// Sums that threads load from tensor memory are rows of a thread each.
-static void tell_stores(struct tir_func *f, struct tir_pass_cx *cx)
+// Sums that threads load from tensor memory, where a thread has a row of them.
+static bool has_tensor_memory(const struct tir_func *f)
 {
-    bool has_sums = false;
-    tir_foreach_inst(inst, f) {
-        has_sums |= inst->op == TIR_OP_TMEM_ALLOC;
-        if (has_sums && inst->op == TIR_OP_STORE &&
-            tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type) &&
-            tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
-            tir_receipt_refuse(cx, TIR_TOPIC_COPY, TIR_WISH_NONE, inst->span,
-                               "store of %s: from registers, because sums in tensor memory go to "
-                               "tensors without shared memory",
-                               tir_ref_base(inst)->name);
-    }
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TMEM_ALLOC)
+            return true;
+    return false;
 }
 
 bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    if (!tir_has_warpgroup_dot(f)) {
-        if (!f->grid_count)
-            tell_stores(f, cx);
+    if (!tir_has_warpgroup_dot(f) && (f->grid_count || !has_tensor_memory(f)))
         return false;
-    }
     struct stores s = {.f = f, .cx = cx, .ranges = tir_ranges_new(cx->scratch, f)};
+    if (!tir_has_warpgroup_dot(f))
+        tir_lives_find(&s.lives, f, cx->scratch, true);
     tir_foreach_inst(inst, f) {
         if ((inst->op != TIR_OP_ATOMIC && inst->op != TIR_OP_STORE) ||
             !tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type) ||

@@ -9,4 +9,7 @@
 // can store them. True: something changed.
 bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx);
 
+// Bytes of shared memory that a store of this tile goes through, if its columns are whole chunks.
+int64_t tir_store_buffers_bytes(const struct tir_type *value);
+
 #endif

@@ -463,8 +463,8 @@ static void tell(struct tmem_plan *p)
                     p->product_count, p->product_count > 1 ? "y" : "ies", (long long)p->columns);
     if (tir_attr_int(p->tiles, TIR_ATTR_store_role, 0))
         tir_receipt_refuse(p->cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, p->tiles->span,
-                           "role store: none, because no tile leaves by tensor copies where sums "
-                           "are in tensor memory");
+                           "role store: none, because the role that computes sends what it has "
+                           "loaded from tensor memory");
     if (p->is_pair)
         tir_receipt_add(p->cx, TIR_TOPIC_LAUNCH, p->tiles->span,
                         "tiles: pairs of CTAs multiply together; each copies half of the second "

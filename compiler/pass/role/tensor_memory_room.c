@@ -8,6 +8,7 @@
 
 #include "ir/walk.h"
 #include "machine/target.h"
+#include "pass/async/async_store.h"
 #include "pass/layout/layout.h"
 #include "pass/sync/life.h"
 
@@ -138,24 +139,40 @@ static int64_t tile_bytes(const struct tmem_plan *p)
     return bytes;
 }
 
+// What the tiles that the loop's sums become go through on their way to tensors.
+static int64_t store_bytes(const struct tmem_plan *p)
+{
+    int64_t bytes = 0;
+    tir_foreach_inst_in(inst, p->tiles->regions[0]) {
+        const struct tir_value *v =
+            inst->op == TIR_OP_STORE ? inst->operands[TIR_STORE_VALUE] : NULL;
+        if (v && tir_type_is_tile(v->type) && v->type->rank > 1 &&
+            tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
+            bytes = TIR_MAX(bytes, tir_store_buffers_bytes(v->type));
+    }
+    return bytes;
+}
+
 // What results go through beside the slots: what the program rearranges in front of the loop and
-// behind it, at places that these buffers share.
-static int64_t bytes_beside(const struct tmem_plan *p)
+// behind it, at places that these buffers share, also with `stores`.
+static int64_t bytes_beside(const struct tmem_plan *p, int64_t stores)
 {
     struct tir_lives lives;
     tir_lives_find(&lives, p->f, p->cx->scratch, false);
     vec_foreach(struct tir_life, in, &lives.buffers)
         if (in->buffer && tir_block_contains(p->loop->regions[0], in->buffer->def))
-            in->bytes = 0; // it may become an operand's slot
-    const int64_t bytes = tir_lives_place(&lives) + TIR_BUDGET_MBARRIER_BYTES; // TIR_MAX asks twice
-    return TIR_MAX(bytes, TIR_BUDGET_FREE_SHARED);
+            in->bytes = 0;                         // it may become an operand's slot
+    const int64_t bytes = tir_lives_place(&lives); // TIR_MAX asks twice
+    return TIR_MAX(TIR_MAX(bytes, stores) + TIR_BUDGET_MBARRIER_BYTES, TIR_BUDGET_FREE_SHARED);
 }
 
-// As many slots as the loop asks for, if there is room. An attempt that fails for what follows the
-// loop all the same has fewer in the next one (compile/jobs.c).
+// As many slots as the loop asks for, if there is room, but beyond the fourth none that results
+// would lack. An attempt that fails for what follows the loop has fewer in the next one
+// (compile/jobs.c).
 static const char *take_stages(struct tmem_plan *p)
 {
-    int64_t round = 0, left = p->cx->target->shared_per_cta - bytes_beside(p);
+    const int64_t beside = bytes_beside(p, 0), stores = bytes_beside(p, store_bytes(p)) - beside;
+    int64_t round = 0, left = p->cx->target->shared_per_cta - beside;
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
         if (!o->is_computed && !o->is_per_tile)
@@ -168,6 +185,9 @@ static const char *take_stages(struct tmem_plan *p)
     stages = TIR_MIN(TIR_MIN(stages, most), left / TIR_MAX(round, 1));
     // Is there room for the next tile's?
     const bool is_double = most > 1 && left - stages * round >= tile_bytes(p);
+    const int64_t rest = left - stores - (is_double ? tile_bytes(p) : 0);
+    if (rest / TIR_MAX(round, 1) >= TIR_MIN(stages, DEFAULT_STAGES))
+        stages = TIR_MIN(stages, rest / TIR_MAX(round, 1));
     for (uint32_t i = 0; i < p->group_count; i++) {
         struct tmem_group *g = &p->groups[i];
         const int64_t loaded = g->is_per_tile ? 1 + is_double : stages;
