@@ -657,9 +657,9 @@ static bool make_store(struct stores *s, struct tir_inst *store)
 
 int64_t tir_store_buffers_bytes(const struct tir_type *value)
 {
-    const int64_t row =
-        tir_type_bytes(value) / tir_type_count(value) * value->shape[value->rank - 1];
-    return tir_type_bytes(value) / row *
+    const int64_t columns = value->shape[value->rank - 1];
+    const int64_t row = columns * tir_elems[value->elem].bits / 8;
+    return tir_type_count(value) / columns *
            TIR_MIN(row, TIR_BUDGET_STORE_BUFFERS * TIR_BUDGET_STORE_BYTES);
 }
 
@@ -685,18 +685,9 @@ static bool make_atomics(struct stores *s)
     return changed;
 }
 
-// Sums that threads load from tensor memory, where a thread has a row of them.
-static bool has_tensor_memory(const struct tir_func *f)
-{
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_TMEM_ALLOC)
-            return true;
-    return false;
-}
-
 bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    if (!tir_has_warpgroup_dot(f) && (f->grid_count || !has_tensor_memory(f)))
+    if (!tir_has_warpgroup_dot(f) && (f->grid_count || !tir_has_tensor_memory(f)))
         return false;
     struct stores s = {.f = f, .cx = cx, .ranges = tir_ranges_new(cx->scratch, f)};
     if (!tir_has_warpgroup_dot(f))

@@ -62,6 +62,14 @@ bool tir_has_warpgroup_dot(const struct tir_func *f)
     return false;
 }
 
+bool tir_has_tensor_memory(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TMEM_ALLOC)
+            return true;
+    return false;
+}
+
 struct tir_inst *tir_loaded_by(struct tir_value *v)
 {
     bool turned;

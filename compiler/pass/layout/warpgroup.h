@@ -14,6 +14,7 @@ bool tir_may_use_warpgroups(struct tir_func *f, struct tir_pass_cx *cx);
 bool tir_dot_on_warpgroups(const struct tir_inst *dot);
 // Does any dot of f?
 bool tir_has_warpgroup_dot(const struct tir_func *f);
+bool tir_has_tensor_memory(const struct tir_func *f); // that it allocates
 // The load of tile v, through transposes, if its value is loaded unchanged. NULL: it is computed.
 struct tir_inst *tir_loaded_by(struct tir_value *v);
 // The swizzle of x in shared memory, as the products that take it can start where they must: a

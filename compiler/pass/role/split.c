@@ -42,6 +42,7 @@
 #include "ir/follow.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 #include "pass/role/linear.h"
 #include "pass/role/store_ring.h"
@@ -533,14 +534,6 @@ static void collect(struct tir_pass_cx *cx, struct tir_block *block, tir_inst_li
     }
 }
 
-static bool has_tensor_memory(const struct tir_func *f)
-{
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_TMEM_ALLOC)
-            return true;
-    return false;
-}
-
 enum tir_change tir_pass_split(struct tir_func *f, struct tir_pass_cx *cx)
 {
     tir_inst_list loops = {0};
@@ -549,7 +542,7 @@ enum tir_change tir_pass_split(struct tir_func *f, struct tir_pass_cx *cx)
         return TIR_UNCHANGED;
     collect(cx, f->body, &loops);
     const struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
-    const bool in_tensor_memory = has_tensor_memory(f);
+    const bool in_tensor_memory = tir_has_tensor_memory(f);
     vec_foreach(struct tir_inst *, it, &loops) {
         const struct tir_type *t = (*it)->operands[TIR_FOR_BEGIN]->type;
         struct split s = {.f = f,
