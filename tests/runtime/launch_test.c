@@ -748,6 +748,24 @@ static void test_scalar_types(void **state)
     tir_rt_module_destroy(module);
 }
 
+// A kernel whose launches take variant 0 where that may run, and 1 elsewhere.
+static tir_rt_kernel *load_fast_or_any(struct rig *rig, tir_artifact_kernel kernel,
+                                       tir_artifact_variant fast, tir_rt_module **module)
+{
+    const tir_formula one = FORMULA(CONST(1));
+    tir_artifact_variant variants[] = {fast, {.entry = {"gemm_any", 8}}};
+    variants[0].entry = (tir_str){"gemm_fast", 9};
+    for (uint32_t i = 0; i < 2; i++) {
+        variants[i].threads = 32;
+        for (uint32_t d = 0; d < 3; d++)
+            variants[i].grid[d] = one;
+    }
+    kernel.name = (tir_str){"k", 1};
+    kernel.variants = variants;
+    kernel.variant_count = 2;
+    return load_kernel(rig, &kernel, module);
+}
+
 // The constant innermost extent of a tensor is the compiler's business: it does not keep a launch
 // from the variant with the fact, where a named one does.
 static void test_constant_extents(void **state)
@@ -761,23 +779,11 @@ static void test_constant_extents(void **state)
          .rank = 1,
          .extents = {{.dim = TIR_EXTENT_FIXED, .fixed = 5}}},
     };
-    const tir_artifact_variant variants[] = {
-        {.entry = {"gemm_fast", 9},
-         .facts = TIR_FACT_VECTOR16,
-         .threads = 32,
-         .grid = {FORMULA(CONST(1)), FORMULA(CONST(1)), FORMULA(CONST(1))}},
-        {.entry = {"gemm_any", 8},
-         .threads = 32,
-         .grid = {FORMULA(CONST(1)), FORMULA(CONST(1)), FORMULA(CONST(1))}}};
-    const tir_artifact_kernel kernel = {.name = {"k", 1},
-                                        .dims = dims,
-                                        .dim_count = 1,
-                                        .params = params,
-                                        .param_count = 2,
-                                        .variants = variants,
-                                        .variant_count = 2};
+    const tir_artifact_kernel kernel = {
+        .dims = dims, .dim_count = 1, .params = params, .param_count = 2};
+    const tir_artifact_variant fast = {.facts = TIR_FACT_VECTOR16};
     tir_rt_module *module;
-    tir_rt_kernel *k = load_kernel(rig, &kernel, &module);
+    tir_rt_kernel *k = load_fast_or_any(rig, kernel, fast, &module);
     assert_non_null(k);
     tir_rt_launch_report report;
     tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
@@ -801,23 +807,11 @@ static void test_beginnings(void **state)
                                           .element = TIR_ELEMENT_F32,
                                           .rank = 2,
                                           .extents = {{.dim = 0}, {.dim = 1}}}};
-    const tir_artifact_variant variants[] = {
-        {.entry = {"gemm_fast", 9},
-         .when = FORMULA({TIR_FORMULA_BEGIN, 0}, CONST(16), DO(GE)),
-         .threads = 32,
-         .grid = {FORMULA(CONST(1)), FORMULA(CONST(1)), FORMULA(CONST(1))}},
-        {.entry = {"gemm_any", 8},
-         .threads = 32,
-         .grid = {FORMULA(CONST(1)), FORMULA(CONST(1)), FORMULA(CONST(1))}}};
-    const tir_artifact_kernel kernel = {.name = {"k", 1},
-                                        .dims = dims,
-                                        .dim_count = 2,
-                                        .params = params,
-                                        .param_count = 1,
-                                        .variants = variants,
-                                        .variant_count = 2};
+    const tir_artifact_kernel kernel = {
+        .dims = dims, .dim_count = 2, .params = params, .param_count = 1};
+    const tir_artifact_variant fast = {.when = FORMULA({TIR_FORMULA_BEGIN, 0}, CONST(16), DO(GE))};
     tir_rt_module *module;
-    tir_rt_kernel *k = load_kernel(rig, &kernel, &module);
+    tir_rt_kernel *k = load_fast_or_any(rig, kernel, fast, &module);
     assert_non_null(k);
     tir_rt_launch_report report;
     tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
