@@ -258,6 +258,11 @@ static void help_line(struct tir_text *out, tir_str left, const char *right)
     wrap(out, right);
 }
 
+uint64_t tir_options_seed(const struct tir_options *options)
+{
+    return options->given[TIR_OPTION_SEED] ? (uint64_t)options->integer[TIR_OPTION_SEED] : 1;
+}
+
 void tir_options_help(enum tir_command command, struct tir_text *out)
 {
     bool top = command == TIR_COMMAND_NONE;

@@ -37,6 +37,9 @@ struct tir_options {
 bool tir_options_parse(struct tir_arena *arena, int argc, char **argv, struct tir_options *out,
                        tir_error *error);
 
+// --seed; 1 where it is left out.
+uint64_t tir_options_seed(const struct tir_options *options);
+
 // --help of tirc (TIR_COMMAND_NONE) or of a command.
 void tir_options_help(enum tir_command command, struct tir_text *out);
 // The reference page of all commands and options.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What tirc tune reads and writes: sizes from words, lines into the text of a table.
 
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 
 #include "arena.h"
 #include "base/str.h"
+#include "driver/tune/keep.h"
 #include "driver/tune/sizes.h"
 #include "driver/tune/tuned_file.h"
 
@@ -31,7 +33,8 @@ static const tir_artifact_kernel kernel = {.name = {"gemm", 4},
                                            .fixed_count = 1};
 
 // Splits words at spaces.
-static bool parse(const char *line, struct tir_size_list *out, tir_error *error)
+static bool parse_drawn(const char *line, const struct tir_draw *draw, struct tir_size_list *out,
+                        tir_error *error)
 {
     const char *words[MOST_WORDS];
     uint32_t count = 0;
@@ -43,7 +46,13 @@ static bool parse(const char *line, struct tir_size_list *out, tir_error *error)
         if (*at)
             *at++ = 0;
     }
-    return tir_sizes_parse(&arena, &kernel, words, count, out, error);
+    return tir_sizes_parse(&arena, &kernel, words, count, draw, out, error);
+}
+
+static bool parse(const char *line, struct tir_size_list *out, tir_error *error)
+{
+    static const struct tir_draw none = {0};
+    return parse_drawn(line, &none, out, error);
 }
 
 // All sizes as "M.K.N M.K.N", then the other words.
@@ -119,6 +128,91 @@ static void test_wrong_sizes(void **state)
     }
 }
 
+// Multiples of a range's first value, from every doubling of it, and single values.
+static void test_drawn_sizes(void **state)
+{
+    (void)state;
+    enum { COUNT = 200, OCTAVES = 6 };
+    struct tir_size_list list, again, other;
+    tir_error error;
+    const struct tir_draw one = {COUNT, 1}, two = {COUNT, 2};
+    const char *words = "M=24..1000 N=7,64..64 K=0";
+    uint32_t octaves[OCTAVES] = {0}, sevens = 0;
+    assert_true(parse_drawn(words, &one, &list, &error));
+    assert_true(parse_drawn(words, &one, &again, &error));
+    assert_true(parse_drawn(words, &two, &other, &error));
+    assert_int_equal(list.all.len, COUNT);
+    assert_string_equal(shown(&list).ptr, shown(&again).ptr);
+    assert_string_not_equal(shown(&list).ptr, shown(&other).ptr);
+    vec_foreach(const struct tir_sizes, it, &list.all) {
+        const int64_t m = it->dims[0], k = it->dims[1], n = it->dims[2];
+        assert_true(m >= 24 && m <= 1000 && m % 24 == 0 && k == 0 && (n == 7 || n == 64));
+        octaves[63 - __builtin_clzll((unsigned long long)m / 24)]++;
+        sevens += n == 7;
+    }
+    for (uint32_t i = 0; i < OCTAVES; i++) // 33 of each expected
+        assert_in_range(octaves[i], 15, 60);
+    assert_in_range(sevens, 60, 140);
+    const struct tir_draw many = {200000, 1};
+    assert_false(parse_drawn(words, &many, &list, &error));
+    assert_non_null(strstr(error.message, "more than 100000 sizes"));
+}
+
+// The model takes the second where M is small, and the third where there is nothing else. So the
+// first two are kept: the third, which is the fastest once, would not be launched beside them.
+static void test_kept(void **state)
+{
+    (void)state;
+    static const tir_formula_op costs[] = {
+        {TIR_FORMULA_CONST, 10}, {TIR_FORMULA_DIM, 0}, {TIR_FORMULA_CONST, 100}};
+    static const int64_t sizes[][TIR_MAX_DIMS] = {{1}, {100}};
+    static const double times[][3] = {{10, 5, 4}, {10, 19, 0}}; // 0: does not fit
+    tir_artifact_variant variants[3] = {0};
+    tir_artifact_kernel info = {.variants = variants, .variant_count = 3};
+    struct tir_candidates list = {0};
+    for (uint32_t i = 0; i < 3; i++) {
+        variants[i].cost = (tir_formula){&costs[i], 1};
+        vec_push(&arena, &list.all, ((struct tir_candidate){.info = &info, .variant = i}));
+    }
+    for (uint32_t most = 1; most <= 3; most++) {
+        struct tir_keep keep = {.arena = &arena};
+        for (uint32_t s = 0; s < 2; s++) {
+            for (uint32_t i = 0; i < 3; i++) {
+                list.all.at[i].fits = times[s][i] > 0;
+                list.all.at[i].time = times[s][i];
+            }
+            tir_keep_add(&keep, &list, sizes[s], NULL);
+        }
+        tir_keep_choose(&keep, most);
+        assert_int_equal(keep.kept.len, most == 1 ? 1 : 2);
+        assert_int_equal(keep.kept.at[0], 1);
+        assert_int_equal(keep.kept.at[keep.kept.len - 1], most == 1 ? 1 : 0);
+        assert_true(fabs(keep.loss - (most == 1 ? 1.5411 : 1.1180)) < 1e-3);
+        assert_int_equal(keep.unfit, 0);
+    }
+}
+
+// Nothing fits some sizes: they count as far too slow, and are told.
+static void test_kept_without_fit(void **state)
+{
+    (void)state;
+    tir_artifact_variant variants[1] = {0};
+    tir_artifact_kernel info = {.variants = variants, .variant_count = 1};
+    struct tir_candidates list = {0};
+    struct tir_keep keep = {.arena = &arena};
+    static const int64_t sizes[TIR_MAX_DIMS] = {1};
+    vec_push(&arena, &list.all, ((struct tir_candidate){.info = &info, .time = 1}));
+    tir_keep_choose(&keep, 2);
+    assert_int_equal(keep.kept.len, 0);
+    tir_keep_add(&keep, &list, sizes, NULL);
+    list.all.at[0].fits = true;
+    tir_keep_add(&keep, &list, sizes, NULL);
+    tir_keep_choose(&keep, 2);
+    assert_int_equal(keep.kept.len, 1);
+    assert_int_equal(keep.unfit, 1);
+    assert_true(keep.loss == 1);
+}
+
 static void put(tir_str *table, const char *key, const char *rest)
 {
     tir_str line = tir_str_format(&arena, "%s config(%s", key, rest);
@@ -155,6 +249,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_wrong_sizes),
+        cmocka_unit_test(test_drawn_sizes),
+        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_kept_without_fit),
         cmocka_unit_test(test_lines),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -229,7 +229,7 @@ static void end_round(struct emu *e)
 static bool run(struct emu *e)
 {
     const struct tir_options *o = e->options;
-    uint64_t seed = o->given[TIR_OPTION_SEED] ? (uint64_t)o->integer[TIR_OPTION_SEED] : 1;
+    uint64_t seed = tir_options_seed(o);
     FILE *log = o->given[TIR_OPTION_JSON] ? stderr : stdout;
     e->buffers = arena_array(e->arena, tir_rt_buffer *, o->args.len);
     if (!read_launch(e) ||

@@ -23,6 +23,7 @@
 #include "driver/say.h"
 #include "driver/source.h"
 #include "driver/tune/candidates.h"
+#include "driver/tune/keep.h"
 #include "driver/tune/sizes.h"
 #include "driver/tune/tuned_file.h"
 
@@ -44,6 +45,7 @@ struct tune {
     bool is_wrong; // outputs differed
     uint32_t sizes, agreed;
     double log_ratio; // of the model's choice and the best, summed
+    struct tir_keep keep;
 };
 
 // ---- outputs
@@ -328,6 +330,16 @@ static void count(struct tune *t, uint32_t best, uint32_t tried)
     }
 }
 
+// For --keep.
+static void remember(struct tune *t)
+{
+    int64_t scalars[TIR_MAX_PARAMS] = {0};
+    for (uint32_t i = 0; i < t->s.info->param_count; i++)
+        if (t->s.info->params[i].kind == TIR_PARAM_SCALAR)
+            scalars[i] = t->s.bind.params[i].scalar.i;
+    tir_keep_add(&t->keep, &t->list, t->s.bind.dims, scalars);
+}
+
 static bool tune_sizes(struct tune *t, const struct tir_size_list *list,
                        const struct tir_sizes *sizes)
 {
@@ -343,6 +355,8 @@ static bool tune_sizes(struct tune *t, const struct tir_size_list *list,
     const uint32_t tried = best_of(t, t->list.all.len, best);
     show(t, sizes, best, tried);
     count(t, best, tried);
+    if (t->s.options->given[TIR_OPTION_KEEP])
+        remember(t);
     return !t->out || store(t, sizes, best);
 }
 
@@ -379,6 +393,12 @@ static bool open_table(struct tune *t)
     return is_table;
 }
 
+static bool above_zero(struct tune *t, enum tir_option option, const char *name)
+{
+    return !t->s.options->given[option] || t->s.options->integer[option] > 0 ||
+           tir_fail(t->s.error, TIR_ERR_INVALID, "%s=0: at least 1", name);
+}
+
 static bool prepare(struct tune *t)
 {
     const struct tir_options *o = t->s.options;
@@ -387,6 +407,8 @@ static bool prepare(struct tune *t)
         return tir_fail(t->s.error, TIR_ERR_INVALID, "--time=%lld: 1 to %d turns", (long long)turns,
                         MOST_TURNS);
     t->turns = (uint32_t)turns;
+    if (!above_zero(t, TIR_OPTION_KEEP, "--keep") || !above_zero(t, TIR_OPTION_DRAW, "--draw"))
+        return false;
     if (!tir_session_open(&t->s) || !tir_session_load(&t->s) || !open_table(t))
         return false;
     t->is_emulator = tir_rt_device_describe(t->s.device)->kind == TIR_RT_EMU;
@@ -426,12 +448,31 @@ static void conclude(const struct tune *t)
                     STR_ARG(c->name), c->wins, t->sizes, c->gain);
 }
 
+static void show_kept(struct tune *t)
+{
+    struct tir_keep *keep = &t->keep;
+    if (!t->s.options->given[TIR_OPTION_KEEP])
+        return;
+    tir_keep_choose(keep, (uint32_t)t->s.options->integer[TIR_OPTION_KEEP]);
+    tir_say(t->log,
+            "with %u of %u configurations a launch takes %.3f times as long as the best of all "
+            "(geometric mean)%s",
+            keep->kept.len, keep->candidates, keep->loss,
+            keep->unfit
+                ? tir_str_format(t->s.arena, "; none fits %u of %u", keep->unfit, t->sizes).ptr
+                : "");
+    vec_foreach(const uint32_t, i, &keep->kept)
+        tir_say(t->log, "  config(" STR_FMT ")", STR_ARG(t->list.all.at[*i].name));
+}
+
 static bool tune(struct tune *t)
 {
     struct tir_size_list list;
     const struct tir_options *o = t->s.options;
-    if (!prepare(t) ||
-        !tir_sizes_parse(t->s.arena, t->s.info, o->args.at + 1, o->args.len - 1, &list, t->s.error))
+    const struct tir_draw draw = {.count = o->integer[TIR_OPTION_DRAW],
+                                  .seed = tir_options_seed(o)};
+    if (!prepare(t) || !tir_sizes_parse(t->s.arena, t->s.info, o->args.at + 1, o->args.len - 1,
+                                        &draw, &list, t->s.error))
         return false;
     introduce(t);
     vec_foreach(const struct tir_sizes, sizes, &list.all) {
@@ -443,6 +484,7 @@ static bool tune(struct tune *t)
     if (t->is_wrong)
         return true;
     conclude(t);
+    show_kept(t);
     return !t->out || strcmp(t->out, "-") ||
            tir_file_write("-", t->table.ptr, t->table.len, t->s.error);
 }
@@ -459,6 +501,7 @@ enum tir_exit tir_command_tune(struct tir_arena *arena, const struct tir_options
     t->log = t->out && !strcmp(t->out, "-") ? stderr : stdout;
     tir_timeline_init(&t->timeline, arena);
     t->timeline.most = 0; // its end will do
+    t->keep.arena = arena;
     t->s = (struct tir_session){.arena = arena,
                                 .options = options,
                                 .error = &error,

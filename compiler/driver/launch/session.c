@@ -141,9 +141,8 @@ static bool upload(struct tir_session *s, uint32_t i)
 
 bool tir_session_bind(struct tir_session *s, const char *const *words, uint32_t count)
 {
-    uint64_t seed =
-        s->options->given[TIR_OPTION_SEED] ? (uint64_t)s->options->integer[TIR_OPTION_SEED] : 1;
-    if (!tir_bind_make(s->arena, s->info, s->path, words, count, seed, &s->bind, s->error))
+    if (!tir_bind_make(s->arena, s->info, s->path, words, count, tir_options_seed(s->options),
+                       &s->bind, s->error))
         return false;
     for (uint32_t i = 0; i < s->info->param_count; i++)
         if (!upload(s, i))

@@ -4,19 +4,27 @@
 
 #include "driver/launch/bind.h"
 #include "driver/value/number.h"
+#include "driver/value/random.h"
 
 enum { MOST = 100000 }; // sizes
 
+struct span {
+    int64_t first, last;
+};
+
 struct axis {       // sizes that are the same, and what they are one after the other
     uint64_t sizes; // 1 << number
-    VEC(int64_t) values;
+    VEC(struct span) spans;
+    VEC(int64_t) values; // of the spans, doubled
 };
 
 struct sizes_reader {
     struct tir_arena *arena;
     const tir_artifact_kernel *kernel;
+    const struct tir_draw *draw;
     struct tir_size_list *out;
     tir_error *error;
+    uint64_t drawn; // random numbers that were taken
     VEC(struct axis) group;
 };
 
@@ -72,6 +80,7 @@ static bool read_value(struct sizes_reader *r, const char *word, tir_str text, s
     if (!tir_parse_int(from, &first) || !tir_parse_int(to, &last) || first < 0 || last < first)
         return tir_fail(r->error, TIR_ERR_INVALID,
                         "%s: sizes are whole numbers from 0, as in 16,64 or 16..512", word);
+    vec_push(r->arena, &axis->spans, ((struct span){first, last}));
     for (int64_t value = first;; value *= 2) {
         vec_push(r->arena, &axis->values, value);
         if (value == 0 || value > last / 2)
@@ -136,23 +145,64 @@ static bool nothing_missing(struct sizes_reader *r, const bool *known)
     return true;
 }
 
-// All combinations of the group; `last` are the sizes that it takes over, and gives on.
+static int64_t draw_int(struct sizes_reader *r, int64_t low, int64_t high)
+{
+    return tir_random_int(tir_random_key(r->draw->seed, STR("sizes")), r->drawn++, low, high);
+}
+
+// One of the values that were given, or a multiple of the first of a range: a power of two times it
+// at least, and less than the next.
+static int64_t draw_value(struct sizes_reader *r, const struct axis *axis)
+{
+    const struct span *span = &axis->spans.at[draw_int(r, 0, (int64_t)axis->spans.len - 1)];
+    int64_t doublings = 0;
+    if (span->first == 0 || span->first == span->last)
+        return span->last;
+    const int64_t most = span->last / span->first;
+    while (most >> doublings > 1)
+        doublings++;
+    const int64_t low = INT64_C(1) << draw_int(r, 0, doublings);
+    return span->first * draw_int(r, low, TIR_MIN(most, low * 2 - 1));
+}
+
+static void set_axis(struct sizes_reader *r, struct tir_sizes *sizes, const struct axis *axis,
+                     int64_t value)
+{
+    for (uint32_t i = 0; i < size_count(r->kernel); i++)
+        if (axis->sizes >> i & 1)
+            sizes->values[i] = value;
+}
+
+static void draw_group(struct sizes_reader *r, struct tir_sizes *last)
+{
+    for (int64_t n = 0; n < r->draw->count; n++) {
+        vec_foreach(const struct axis, axis, &r->group)
+            set_axis(r, last, axis, draw_value(r, axis));
+        vec_push(r->arena, &r->out->all, *last);
+    }
+    r->group.len = 0;
+}
+
+// All combinations of the group, or so many drawn ones; `last` are the sizes that it takes over,
+// and gives on.
 static bool end_group(struct sizes_reader *r, struct tir_sizes *last)
 {
     uint64_t combinations = 1;
     vec_foreach(const struct axis, axis, &r->group) {
-        combinations *= axis->values.len;
+        combinations = r->draw->count ? (uint64_t)r->draw->count : combinations * axis->values.len;
         last->given |= axis->sizes;
         if (combinations + r->out->all.len > MOST)
             return tir_fail(r->error, TIR_ERR_INVALID, "more than %d sizes", MOST);
+    }
+    if (r->draw->count && r->group.len) {
+        draw_group(r, last);
+        return true;
     }
     for (uint64_t n = 0; n < combinations; n++) {
         uint64_t rest = n;
         for (uint32_t a = r->group.len; a-- > 0;) {
             const struct axis *axis = &r->group.at[a];
-            for (uint32_t i = 0; i < size_count(r->kernel); i++)
-                if (axis->sizes >> i & 1)
-                    last->values[i] = axis->values.at[rest % axis->values.len];
+            set_axis(r, last, axis, axis->values.at[rest % axis->values.len]);
             rest /= axis->values.len;
         }
         vec_push(r->arena, &r->out->all, *last);
@@ -193,10 +243,11 @@ static bool find_dims(struct sizes_reader *r)
 }
 
 bool tir_sizes_parse(struct tir_arena *arena, const tir_artifact_kernel *kernel,
-                     const char *const *words, uint32_t count, struct tir_size_list *out,
-                     tir_error *error)
+                     const char *const *words, uint32_t count, const struct tir_draw *draw,
+                     struct tir_size_list *out, tir_error *error)
 {
-    struct sizes_reader r = {.arena = arena, .kernel = kernel, .out = out, .error = error};
+    struct sizes_reader r = {
+        .arena = arena, .kernel = kernel, .draw = draw, .out = out, .error = error};
     struct tir_sizes last = {0};
     *out = (struct tir_size_list){0};
     for (uint32_t i = 0; i < count; i++) {
