@@ -383,25 +383,25 @@ static void count_variants(const tir_artifact_desc *desc, uint32_t *all, uint32_
 }
 
 // Variants of an outline have no code, and all others do.
-static const char *check_outline(const tir_artifact_desc *desc)
+static const char *check_outline(const tir_artifact_desc *desc, bool has_ptx)
 {
     uint32_t all, open;
     count_variants(desc, &all, &open);
-    if (open && (open < all || desc->ptx.len || desc->cubin.len))
+    if (open && (open < all || has_ptx || desc->cubin.len))
         return "only some variants are open, or there is code for them";
     return NULL;
 }
 
-static const char *check_images(const tir_artifact_desc *desc)
+static const char *check_images(const tir_artifact_desc *desc, bool has_ptx)
 {
     uint32_t all, open = 0;
     if (!is_name(desc->target))
         return "the artifact names no target";
     if (desc->kernel_count > TIR_MAX_KERNELS)
         return "the artifact has too many kernels";
-    if (!desc->ptx.len && !desc->cubin.len)
+    if (!has_ptx && !desc->cubin.len)
         count_variants(desc, &all, &open);
-    if (!desc->ptx.len && !desc->cubin.len && !open)
+    if (!has_ptx && !desc->cubin.len && !open)
         return "the artifact has neither PTX nor a cubin";
     if (!is_text(desc->ptx) || !is_text(desc->receipt))
         return "the PTX or the receipt is not text";
@@ -410,9 +410,9 @@ static const char *check_images(const tir_artifact_desc *desc)
     return NULL;
 }
 
-tir_status tir_artifact_check(const tir_artifact_desc *desc, tir_error *error)
+tir_status tir_artifact_check(const tir_artifact_desc *desc, bool has_ptx, tir_error *error)
 {
-    const char *wrong = check_images(desc);
+    const char *wrong = check_images(desc, has_ptx);
     if (wrong)
         return tir_error_set(error, TIR_ERR_INVALID, "%s", wrong);
     for (uint32_t i = 0; i < desc->kernel_count; i++) {
@@ -428,7 +428,7 @@ tir_status tir_artifact_check(const tir_artifact_desc *desc, tir_error *error)
                                  kernel->name.len < 64 ? (int)kernel->name.len : 64,
                                  kernel->name.ptr ? kernel->name.ptr : "", wrong);
     }
-    wrong = check_outline(desc);
+    wrong = check_outline(desc, has_ptx);
     return wrong ? tir_error_set(error, TIR_ERR_INVALID, "%s", wrong) : TIR_OK;
 }
 

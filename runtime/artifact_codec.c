@@ -6,10 +6,14 @@
 // going on. Reading treats every byte as hostile: sizes are checked against what is left before
 // they are used, memory is bounded by the size of the input (compress.h), and after the first thing
 // that is wrong nothing more is read. The layout is drawn in docs/artifact.md.
+//
+// An artifact can be opened without its texts: a launch needs the PTX of few entries, and nobody
+// the receipt until somebody asks for it.
 
 #include <limits.h>
 
 #include "artifact.h"
+#include "code_parts.h"
 #include "compress.h"
 #include "error.h"
 #include "host.h"
@@ -21,15 +25,13 @@ enum {
 };
 
 enum section {
-    SECTION_INFO = 1,    // targets and kernels: the record stream
+    SECTION_INFO = 1,    // targets, kernels and parts of the PTX: the record stream
     SECTION_STRINGS = 2, // every string of INFO, each followed by a zero byte
-    SECTION_PTX = 3,     // text, followed by a zero byte
+    SECTION_PTX = 3,     // its parts, each as it is or as a frame of compress.h
     SECTION_CUBIN = 4,
     SECTION_RECEIPT = 5, // text, followed by a zero byte
     SECTION_LAST = SECTION_RECEIPT
 };
-
-enum form { FORM_STORED, FORM_ZSTD }; // of a section: as it is, or as a frame of compress.h
 
 // One block of a decoded artifact, in a list that is freed as a whole.
 struct block {
@@ -37,16 +39,27 @@ struct block {
     size_t size;
 };
 
-// The object into which tir_artifact_decode returns a pointer.
-struct decoded {
-    tir_artifact_desc desc; // first, so that the two pointers convert
-    struct block *blocks;
-};
-
 struct range {
     size_t at, size;
-    enum form form; // of a section
+    enum tir_form form; // of a section
 };
+
+// The object into which tir_artifact_open returns a pointer.
+struct decoded {
+    tir_artifact_desc desc; // first, so that the two pointers convert
+    tir_allocator allocator;
+    struct block *blocks;
+    const uint8_t *bytes; // the whole artifact
+    struct range ptx, cubin, receipt;
+    struct code_parts parts; // of the PTX
+    size_t ptx_size;         // of its text
+};
+
+// The object was made writable by tir_artifact_open; only its users see it as const.
+static struct decoded *decoded_of(const tir_artifact_desc *desc)
+{
+    return (struct decoded *)(uintptr_t)desc;
+}
 
 enum mode { MEASURE, WRITE, READ };
 
@@ -57,7 +70,7 @@ struct wire {
     const uint8_t *in;    // READ: the whole artifact
     struct range info;    // where the records are; `at` moves on, `size` is what is left
     struct range strings; // WRITE and MEASURE: as info; READ: the whole section
-    tir_allocator allocator;
+    struct code_parts *parts;
     struct decoded *decoded; // READ
     bool no_memory;
 };
@@ -161,18 +174,26 @@ static void io_str(struct wire *w, tir_str *s)
         *s = (tir_str){text, len};
 }
 
+// Memory of any contents that lives as long as the artifact, or NULL.
+static void *keep_block(struct decoded *decoded, size_t size)
+{
+    size_t total = sizeof(struct block) + size;
+    struct block *block = tir_host_alloc_raw(&decoded->allocator, total);
+    if (!block)
+        return NULL;
+    *block = (struct block){decoded->blocks, total};
+    decoded->blocks = block;
+    return block + 1;
+}
+
 static void *new_block(struct wire *w, size_t count, size_t size)
 {
-    size_t total = sizeof(struct block) + count * size;
-    struct block *block = tir_host_alloc(&w->allocator, total);
+    void *block = keep_block(w->decoded, count * size);
     if (!block) {
         w->no_memory = true;
         w->wrong = "out of memory";
-        return NULL;
     }
-    *block = (struct block){w->decoded->blocks, total};
-    w->decoded->blocks = block;
-    return block + 1;
+    return block;
 }
 
 // A counted array. Every record takes at least one byte, so a count above what is left is refused
@@ -360,11 +381,19 @@ static void io_kernel(struct wire *w, tir_artifact_kernel *kernel)
     io_u32(w, &kernel->is_step);
 }
 
+static void io_part(struct wire *w, struct code_part *part)
+{
+    IO_ARRAY(w, tir_str, part->entries, part->entry_count, UINT32_MAX, io_str);
+    IO_ENUM(w, part->form);
+    io_i64(w, &part->stored);
+}
+
 static void io_info(struct wire *w, tir_artifact_desc *desc)
 {
     io_str(w, &desc->target);
     io_str(w, &desc->cubin_arch);
     IO_ARRAY(w, tir_artifact_kernel, desc->kernels, desc->kernel_count, TIR_MAX_KERNELS, io_kernel);
+    IO_ARRAY(w, struct code_part, w->parts->at, w->parts->count, UINT32_MAX, io_part);
 }
 
 static size_t align_up(size_t at)
@@ -402,7 +431,8 @@ static void write_header(uint8_t *out, size_t total, const struct range *ranges)
 struct blob {
     enum section id;
     tir_str bytes;
-    bool is_text; // a zero byte follows
+    bool is_text;  // a zero byte follows
+    bool is_parts; // it is compressed
     uint8_t *frame;
     size_t room;
 };
@@ -411,7 +441,7 @@ struct blob {
 static bool compress(const tir_allocator *allocator, struct blob *blob, struct range *range)
 {
     range->size = blob->bytes.len ? blob->bytes.len + blob->is_text : 0;
-    if (!range->size)
+    if (!range->size || blob->is_parts)
         return true;
     blob->room = range->size;
     blob->frame = tir_host_alloc(allocator, blob->room);
@@ -419,29 +449,25 @@ static bool compress(const tir_allocator *allocator, struct blob *blob, struct r
         return false;
     size_t size = tir_compress(blob->bytes, blob->is_text, blob->frame, blob->room);
     if (size && size < range->size)
-        *range = (struct range){.size = size, .form = FORM_ZSTD};
+        *range = (struct range){.size = size, .form = TIR_FORM_ZSTD};
     return true;
 }
 
 static void write_blob(uint8_t *out, const struct range *range, const struct blob *blob)
 {
-    if (range->form == FORM_ZSTD)
+    if (range->form == TIR_FORM_ZSTD)
         memcpy(out + range->at, blob->frame, range->size);
     else if (blob->bytes.len)
         memcpy(out + range->at, blob->bytes.ptr, blob->bytes.len);
 }
 
-TIR_API tir_status tir_artifact_encode(const tir_artifact_desc *desc,
-                                       const tir_allocator *allocator, uint8_t **bytes,
-                                       size_t *size, tir_error *error)
+// The sections after `parts` are made, as bytes.
+static tir_status write_all(const tir_artifact_desc *desc, struct code_parts *parts, tir_str packed,
+                            const tir_allocator *allocator, uint8_t **bytes, size_t *size,
+                            tir_error *error)
 {
-    *bytes = NULL;
-    *size = 0;
-    tir_status status = tir_artifact_check(desc, error);
-    if (status)
-        return status;
     tir_artifact_desc copy = *desc;
-    struct wire w = {.mode = MEASURE, .allocator = tir_host_allocator(allocator)};
+    struct wire w = {.mode = MEASURE, .parts = parts};
     io_info(&w, &copy);
     struct range ranges[SECTION_LAST + 1] = {
         [SECTION_INFO] = {.size = w.info.at},
@@ -449,15 +475,15 @@ TIR_API tir_status tir_artifact_encode(const tir_artifact_desc *desc,
     };
     if (w.strings.at > UINT32_MAX)
         return tir_error_set(error, TIR_ERR_INVALID, "the artifact's strings exceed 4 GiB");
-    struct blob blobs[] = {{.id = SECTION_PTX, .bytes = desc->ptx, .is_text = true},
+    struct blob blobs[] = {{.id = SECTION_PTX, .bytes = packed, .is_parts = true},
                            {.id = SECTION_CUBIN, .bytes = desc->cubin},
                            {.id = SECTION_RECEIPT, .bytes = desc->receipt, .is_text = true}};
     const size_t blob_count = sizeof blobs / sizeof *blobs;
     bool fits = true;
     for (size_t i = 0; i < blob_count && fits; i++)
-        fits = compress(&w.allocator, &blobs[i], &ranges[blobs[i].id]);
+        fits = compress(allocator, &blobs[i], &ranges[blobs[i].id]);
     size_t total = place(ranges);
-    w.out = fits ? tir_host_alloc(&w.allocator, total) : NULL;
+    w.out = fits ? tir_host_alloc(allocator, total) : NULL;
     if (w.out) {
         w.mode = WRITE;
         w.info.at = ranges[SECTION_INFO].at;
@@ -470,10 +496,41 @@ TIR_API tir_status tir_artifact_encode(const tir_artifact_desc *desc,
         *size = total;
     }
     for (size_t i = 0; i < blob_count; i++)
-        tir_host_free(&w.allocator, blobs[i].frame, blobs[i].room);
+        tir_host_free(allocator, blobs[i].frame, blobs[i].room);
     return w.out ? TIR_OK
                  : tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for an artifact of %zu bytes",
                                  total);
+}
+
+TIR_API tir_status tir_artifact_encode(const tir_artifact_desc *desc,
+                                       const tir_allocator *allocator, uint8_t **bytes,
+                                       size_t *size, tir_error *error)
+{
+    *bytes = NULL;
+    *size = 0;
+    tir_status status = tir_artifact_check(desc, desc->ptx.len > 0, error);
+    if (status)
+        return status;
+    const tir_allocator a = tir_host_allocator(allocator);
+    const size_t len = desc->ptx.len, room = 2 * len + 1;
+    struct code_parts parts = {0};
+    char *text = tir_host_alloc_raw(&a, room); // with the zero byte that the text need not have
+    if (!text)
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory to compress %zu bytes", len);
+    if (len)
+        memcpy(text, desc->ptx.ptr, len);
+    text[len] = 0;
+    if (tir_parts_divide((tir_str){text, len}, &a, &parts)) {
+        uint8_t *packed = (uint8_t *)text + len + 1;
+        tir_str stored = {(const char *)packed,
+                          tir_parts_pack(&parts, (tir_str){text, len}, packed)};
+        status = write_all(desc, &parts, stored, &a, bytes, size, error);
+    } else {
+        status = tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory to divide %zu bytes", len);
+    }
+    tir_parts_free(&parts, &a);
+    tir_host_free(&a, text, room);
+    return status;
 }
 
 TIR_API void tir_artifact_bytes_free(uint8_t *bytes, size_t size, const tir_allocator *allocator)
@@ -502,9 +559,9 @@ static const char *read_sections(const uint8_t *in, size_t size, struct range *r
             return "a section is there twice";
         if (at < HEADER_BYTES)
             return "a section lies in the header";
-        if (form > (id <= SECTION_STRINGS ? FORM_STORED : FORM_ZSTD))
+        if (form > (id <= SECTION_PTX ? TIR_FORM_STORED : TIR_FORM_ZSTD))
             return "a section has a form that it cannot have";
-        ranges[id] = (struct range){(size_t)at, (size_t)length, (enum form)form};
+        ranges[id] = (struct range){(size_t)at, (size_t)length, (enum tir_form)form};
     }
     for (int id = SECTION_INFO; id <= SECTION_LAST; id++)
         if (!ranges[id].at)
@@ -512,56 +569,101 @@ static const char *read_sections(const uint8_t *in, size_t size, struct range *r
     return NULL;
 }
 
-// The contents of a section.
-static tir_str read_blob(struct wire *w, const struct range *range)
+// ---- reading
+
+static tir_status no_memory(tir_error *error)
 {
-    const uint8_t *stored = w->in + range->at;
-    if (range->form == FORM_STORED || w->wrong)
-        return (tir_str){(const char *)stored, range->size};
-    size_t size = tir_decompressed_size(stored, range->size);
-    char *contents = size ? new_block(w, size, 1) : NULL;
-    if (contents && tir_decompress(stored, range->size, contents, size))
-        return (tir_str){contents, size};
-    w->wrong = w->wrong ? w->wrong : "a section cannot be decompressed";
-    return (tir_str){"", 0};
+    return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory to read an artifact");
 }
 
-// A text section: empty, or ended by its only zero byte.
-static tir_str read_text(struct wire *w, const struct range *range)
+static tir_status damaged(const char *wrong, tir_error *error)
 {
-    tir_str text = read_blob(w, range);
-    if (text.len == 0)
-        return (tir_str){"", 0};
-    if (memchr(text.ptr, 0, text.len) != text.ptr + text.len - 1)
-        w->wrong = w->wrong ? w->wrong : "a text does not end where its section ends";
-    return (tir_str){text.ptr, text.len - 1};
+    return tir_error_set(error, TIR_ERR_INVALID, "the artifact is damaged: %s", wrong);
 }
 
 static void read_all(struct wire *w, const void *bytes, size_t size)
 {
     struct range ranges[SECTION_LAST + 1] = {{0, 0}};
+    struct decoded *d = w->decoded;
     w->wrong = read_sections(bytes, size, ranges);
     uint8_t *copy = w->wrong ? NULL : new_block(w, size, 1);
     if (!copy)
         return;
     memcpy(copy, bytes, size);
-    w->in = copy;
+    w->in = d->bytes = copy;
     w->info = ranges[SECTION_INFO];
     w->strings = ranges[SECTION_STRINGS];
-    tir_artifact_desc *desc = &w->decoded->desc;
-    io_info(w, desc);
+    w->parts = &d->parts;
+    d->ptx = ranges[SECTION_PTX];
+    d->cubin = ranges[SECTION_CUBIN];
+    d->receipt = ranges[SECTION_RECEIPT];
+    io_info(w, &d->desc);
     if (!w->wrong && w->info.size)
         w->wrong = "it has bytes after its last record";
-    desc->ptx = read_text(w, &ranges[SECTION_PTX]);
-    desc->receipt = read_text(w, &ranges[SECTION_RECEIPT]);
-    desc->cubin = read_blob(w, &ranges[SECTION_CUBIN]);
+    if (!w->wrong)
+        w->wrong = tir_parts_measure(&d->parts, copy + d->ptx.at, d->ptx.size, &d->ptx_size);
 }
 
-TIR_API tir_status tir_artifact_decode(const void *bytes, size_t size,
-                                       const tir_allocator *allocator,
-                                       const tir_artifact_desc **out, tir_error *error)
+// The contents of a section.
+static tir_status read_blob(struct decoded *d, const struct range *range, tir_str *out,
+                            tir_error *error)
 {
-    struct wire w = {.mode = READ, .allocator = tir_host_allocator(allocator)};
+    const uint8_t *stored = d->bytes + range->at;
+    *out = (tir_str){(const char *)stored, range->size};
+    if (range->form == TIR_FORM_STORED)
+        return TIR_OK;
+    size_t size = tir_decompressed_size(stored, range->size);
+    char *contents = size ? keep_block(d, size) : NULL;
+    *out = (tir_str){"", 0};
+    if (size && !contents)
+        return no_memory(error);
+    if (!size || !tir_decompress(stored, range->size, contents, size))
+        return damaged("a section cannot be decompressed", error);
+    *out = (tir_str){contents, size};
+    return TIR_OK;
+}
+
+static bool is_needed(const struct code_part *part, const tir_str *entry)
+{
+    return !entry || !part->entry_count || tir_part_has(part, *entry);
+}
+
+// The texts of the parts that the entry needs, or all: their size, or 0 if no part has the entry.
+static size_t measure_ptx(const struct decoded *d, const tir_str *entry)
+{
+    size_t size = 0;
+    bool found = !entry;
+    for (uint32_t i = 0; i < d->parts.count; i++)
+        if (is_needed(&d->parts.at[i], entry)) {
+            size += d->parts.at[i].size;
+            found |= d->parts.at[i].entry_count > 0;
+        }
+    return found ? size : 0;
+}
+
+// Writes them, and a zero byte.
+static tir_status read_ptx(const struct decoded *d, const tir_str *entry, char *out,
+                           tir_error *error)
+{
+    const uint8_t *stored = d->bytes + d->ptx.at;
+    for (uint32_t i = 0; i < d->parts.count; i++) {
+        const struct code_part *part = &d->parts.at[i];
+        if (is_needed(part, entry)) {
+            if (!tir_part_read(part, stored, out))
+                return damaged("a part of the PTX cannot be decompressed", error);
+            out += part->size;
+        }
+        stored += part->stored;
+    }
+    *out = 0;
+    return TIR_OK;
+}
+
+tir_status tir_artifact_open(const void *bytes, size_t size, const tir_allocator *allocator,
+                             const tir_artifact_desc **out, tir_error *error)
+{
+    const tir_allocator a = tir_host_allocator(allocator);
+    struct wire w = {.mode = READ};
     *out = NULL;
     if (size < HEADER_BYTES || memcmp(bytes, "TIRA", 4) != 0)
         return tir_error_set(error, TIR_ERR_INVALID, "these bytes are not an artifact");
@@ -570,21 +672,78 @@ TIR_API tir_status tir_artifact_decode(const void *bytes, size_t size,
         return tir_error_set(error, TIR_ERR_UNSUPPORTED,
                              "the artifact has version %u, this library reads version %u", version,
                              TIR_ARTIFACT_VERSION);
-    w.decoded = tir_host_alloc(&w.allocator, sizeof *w.decoded);
+    w.decoded = tir_host_alloc(&a, sizeof *w.decoded);
     if (!w.decoded)
-        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory to read an artifact");
+        return no_memory(error);
+    w.decoded->allocator = a;
     read_all(&w, bytes, size);
-    tir_status status = TIR_OK;
-    if (w.no_memory)
-        status = tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory to read an artifact");
-    else if (w.wrong)
-        status = tir_error_set(error, TIR_ERR_INVALID, "the artifact is damaged: %s", w.wrong);
-    else
-        status = tir_artifact_check(&w.decoded->desc, error);
+    tir_artifact_desc *desc = &w.decoded->desc;
+    tir_status status = w.no_memory ? no_memory(error) : w.wrong ? damaged(w.wrong, error) : TIR_OK;
+    if (!status)
+        status = read_blob(w.decoded, &w.decoded->cubin, &desc->cubin, error);
+    if (!status)
+        status = tir_artifact_check(desc, w.decoded->parts.count > 0, error);
     if (status)
-        tir_artifact_free(&w.decoded->desc, allocator);
+        tir_artifact_free(desc, allocator);
     else
-        *out = &w.decoded->desc;
+        *out = desc;
+    return status;
+}
+
+bool tir_artifact_has_ptx(const tir_artifact_desc *desc)
+{
+    return decoded_of(desc)->parts.count > 0;
+}
+
+tir_status tir_artifact_read_ptx(const tir_artifact_desc *desc, const tir_str *entry,
+                                 const tir_allocator *allocator, tir_str *out, tir_error *error)
+{
+    const struct decoded *d = decoded_of(desc);
+    const size_t size = measure_ptx(d, entry);
+    *out = (tir_str){NULL, 0};
+    if (!size)
+        return TIR_OK;
+    char *text = tir_host_alloc_raw(allocator, size + 1);
+    if (!text)
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for %zu bytes of PTX", size);
+    tir_status status = read_ptx(d, entry, text, error);
+    if (status)
+        tir_host_free(allocator, text, size + 1);
+    else
+        *out = (tir_str){text, size};
+    return status;
+}
+
+tir_status tir_artifact_read_receipt(const tir_artifact_desc *desc, tir_error *error)
+{
+    struct decoded *d = decoded_of(desc);
+    tir_str text;
+    if (d->desc.receipt.ptr)
+        return TIR_OK;
+    tir_status status = read_blob(d, &d->receipt, &text, error);
+    if (!status && text.len && memchr(text.ptr, 0, text.len) != text.ptr + text.len - 1)
+        status = damaged("a text does not end where its section ends", error);
+    d->desc.receipt = status || !text.len ? (tir_str){"", 0} : (tir_str){text.ptr, text.len - 1};
+    return status;
+}
+
+TIR_API tir_status tir_artifact_decode(const void *bytes, size_t size,
+                                       const tir_allocator *allocator,
+                                       const tir_artifact_desc **out, tir_error *error)
+{
+    tir_status status = tir_artifact_open(bytes, size, allocator, out, error);
+    if (status)
+        return status;
+    struct decoded *d = decoded_of(*out);
+    char *text = keep_block(d, d->ptx_size + 1);
+    status = text ? read_ptx(d, NULL, text, error) : no_memory(error);
+    d->desc.ptx = (tir_str){text, d->ptx_size};
+    if (!status)
+        status = tir_artifact_read_receipt(*out, error);
+    if (status) {
+        tir_artifact_free(*out, allocator);
+        *out = NULL;
+    }
     return status;
 }
 
@@ -593,8 +752,7 @@ TIR_API void tir_artifact_free(const tir_artifact_desc *desc, const tir_allocato
     if (!desc)
         return;
     tir_allocator a = tir_host_allocator(allocator);
-    // The object was made writable by tir_artifact_decode; only its users see it as const.
-    struct decoded *decoded = (struct decoded *)(uintptr_t)desc;
+    struct decoded *decoded = decoded_of(desc);
     for (struct block *block = decoded->blocks, *next; block; block = next) {
         next = block->next;
         tir_host_free(&a, block, block->size);

@@ -12,6 +12,9 @@
 // refuse such frames, so that a small file cannot ask for much memory.
 #define TIR_COMPRESS_MOST 1024
 
+// How contents are kept; the numbers are in artifacts.
+enum tir_form { TIR_FORM_STORED, TIR_FORM_ZSTD }; // as they are, or as a frame
+
 // Writes the frame of `bytes`, and of a zero byte after them if is_text, to `out`.
 // Returns its size; 0: it does not fit into `room`, or the contents are too large for it.
 size_t tir_compress(tir_str bytes, bool is_text, void *out, size_t room);

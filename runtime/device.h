@@ -81,10 +81,10 @@ struct device_ops {
     tir_status (*page_read)(tir_rt_device *device, const struct device_page *page, size_t offset,
                             void *out, size_t size);
 
-    // Whether the device can run the artifact; *whole: it is loaded as a whole and not variant by
-    // variant.
-    tir_status (*accepts)(tir_rt_device *device, const tir_artifact_desc *desc, bool *whole,
-                          tir_error *error);
+    // Whether the device can run the artifact, which may have PTX that `desc` does not; *whole: it
+    // is loaded as a whole and not variant by variant.
+    tir_status (*accepts)(tir_rt_device *device, const tir_artifact_desc *desc, bool has_ptx,
+                          bool *whole, tir_error *error);
     // Loads the code of an artifact that the device accepts.
     tir_status (*module_load)(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
                               tir_error *error);

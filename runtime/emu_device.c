@@ -196,14 +196,15 @@ static tir_status page_read(tir_rt_device *device, const struct device_page *pag
 }
 
 // Findings name lines of the PTX, so it stays whole.
-static tir_status accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool *whole,
-                          tir_error *error)
+static tir_status accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool has_ptx,
+                          bool *whole, tir_error *error)
 {
     (void)device;
+    (void)desc;
     *whole = true;
-    return desc->ptx.len ? TIR_OK
-                         : tir_error_set(error, TIR_ERR_UNSUPPORTED,
-                                         "the artifact has a cubin only; the emulator runs PTX");
+    return has_ptx ? TIR_OK
+                   : tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                                   "the artifact has a cubin only; the emulator runs PTX");
 }
 
 static tir_status module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,

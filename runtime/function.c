@@ -10,20 +10,37 @@
 
 #include <string.h>
 
+#include "artifact.h"
 #include "error.h"
 #include "host.h"
 #include "ptx.h"
 #include "watchdog.h"
 
+// All code of the module. The text of an artifact is there while it is loaded.
+static tir_status load_whole(tir_rt_module *module, tir_error *error)
+{
+    tir_rt_device *device = module->device;
+    tir_artifact_desc code = *module->desc;
+    tir_str text = {NULL, 0};
+    tir_status status = TIR_OK;
+    if (module->desc != &module->ptx)
+        status = tir_artifact_read_ptx(module->desc, NULL, device->allocator, &text, error);
+    if (text.ptr)
+        code.ptx = text;
+    if (!status)
+        status = device->ops->module_load(device, &code, &module->whole, error);
+    tir_host_free(device->allocator, (char *)(uintptr_t)text.ptr, text.len + 1);
+    return status;
+}
+
 tir_status tir_module_load_whole(tir_rt_module *module, void **out, tir_error *error)
 {
     tir_status status = TIR_OK;
-    pthread_mutex_lock(&module->whole_lock);
+    pthread_mutex_lock(&module->lock);
     if (!module->whole)
-        status =
-            module->device->ops->module_load(module->device, module->desc, &module->whole, error);
+        status = load_whole(module, error);
     *out = module->whole;
-    pthread_mutex_unlock(&module->whole_lock);
+    pthread_mutex_unlock(&module->lock);
     return status;
 }
 
@@ -31,15 +48,12 @@ tir_status tir_module_load_whole(tir_rt_module *module, void **out, tir_error *e
 static tir_status load_part(tir_rt_module *module, tir_str entry, void **out, tir_error *error)
 {
     const tir_allocator *allocator = module->device->allocator;
-    const tir_str ptx = module->desc->ptx;
-    tir_artifact_desc part = {.target = module->desc->target};
-    tir_status status = TIR_OK;
-    char *text = tir_host_alloc(allocator, ptx.len + 1);
+    tir_str ptx;
     *out = NULL;
-    if (!text)
-        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a variant's PTX");
-    part.ptx.ptr = text;
-    if (tir_ptx_keep_entry(ptx, entry, text, &part.ptx.len))
+    tir_status status = tir_artifact_read_ptx(module->desc, &entry, allocator, &ptx, error);
+    char *text = (char *)(uintptr_t)ptx.ptr; // it is ours
+    tir_artifact_desc part = {.target = module->desc->target, .ptx.ptr = text};
+    if (text && tir_ptx_keep_entry(ptx, entry, text, &part.ptx.len))
         status = module->device->ops->module_load(module->device, &part, out, error);
     tir_host_free(allocator, text, ptx.len + 1);
     return status;
@@ -118,7 +132,8 @@ static tir_status compile(const tir_rt_kernel *kernel, struct loaded_function *f
     if (!info)
         return tir_error_set(error, TIR_ERR_INVALID, "%.*s: what was compiled is not this variant",
                              TIR_STR(entry));
-    status = module->device->ops->accepts(module->device, code.desc, &whole, error);
+    status = module->device->ops->accepts(module->device, code.desc, code.desc->ptx.len > 0, &whole,
+                                          error);
     if (!status && info->watchdog)
         status = tir_watchdog_create(module->device, kernel->info, info, &f->watchdog, error);
     if (!status)

@@ -27,10 +27,16 @@ static inline tir_allocator tir_host_allocator(const tir_allocator *allocator)
     return (tir_allocator){.resize = tir_host_resize_libc};
 }
 
+// Memory of any contents, or NULL. `size` is at least 1.
+static inline void *tir_host_alloc_raw(const tir_allocator *allocator, size_t size)
+{
+    return allocator->resize(allocator->user, NULL, 0, size);
+}
+
 // Zeroed memory, or NULL. `size` is at least 1.
 static inline void *tir_host_alloc(const tir_allocator *allocator, size_t size)
 {
-    void *ptr = allocator->resize(allocator->user, NULL, 0, size);
+    void *ptr = tir_host_alloc_raw(allocator, size);
     return ptr ? memset(ptr, 0, size) : NULL;
 }
 

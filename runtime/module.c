@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "artifact.h"
 #include "error.h"
 #include "host.h"
 #include "packing.h"
@@ -21,7 +22,7 @@ static void release(tir_rt_module *module)
         tir_function_release(module, &module->functions[i]);
     if (module->whole)
         module->device->ops->module_unload(module->device, module->whole);
-    pthread_mutex_destroy(&module->whole_lock);
+    pthread_mutex_destroy(&module->lock);
     tir_host_free(allocator, module->functions, module->function_count * sizeof *module->functions);
     for (uint32_t i = 0; module->layouts && i < module->desc->kernel_count; i++)
         tir_layout_finish(&module->layouts[i]);
@@ -99,7 +100,7 @@ static tir_rt_module *new_module(tir_rt_device *device, tir_error *error)
         return NULL;
     }
     module->device = device;
-    pthread_mutex_init(&module->whole_lock, NULL);
+    pthread_mutex_init(&module->lock, NULL);
     return module;
 }
 
@@ -122,8 +123,7 @@ static tir_status load_artifact(tir_rt_module *module, const void *artifact, siz
 {
     tir_rt_device *device = module->device;
     void *whole;
-    tir_status status =
-        tir_artifact_decode(artifact, size, device->allocator, &module->desc, error);
+    tir_status status = tir_artifact_open(artifact, size, device->allocator, &module->desc, error);
     if (!status && is_outline(module->desc)) {
         if (module->compile)
             return make_tables(module, error);
@@ -131,7 +131,8 @@ static tir_status load_artifact(tir_rt_module *module, const void *artifact, siz
                                "the artifact is an outline, for tir_rt_module_open");
     }
     if (!status)
-        status = device->ops->accepts(device, module->desc, &module->is_whole, error);
+        status = device->ops->accepts(device, module->desc, tir_artifact_has_ptx(module->desc),
+                                      &module->is_whole, error);
     if (!status)
         status = make_tables(module, error);
     if (!status)
@@ -217,7 +218,7 @@ static tir_status load_text(tir_rt_module *module, tir_str ptx, tir_error *error
     module->ptx.target = (tir_str){module->target, strlen(module->target)};
     module->ptx.ptx = (tir_str){text, ptx.len};
     if (!status)
-        status = device->ops->accepts(device, module->desc, &module->is_whole, error);
+        status = device->ops->accepts(device, module->desc, true, &module->is_whole, error);
     if (!status)
         status = tir_module_load_whole(module, &whole, error);
     module->ptx.ptx = (tir_str){NULL, 0};
@@ -355,7 +356,13 @@ TIR_API void tir_rt_module_destroy(tir_rt_module *module)
 
 TIR_API const tir_artifact_desc *tir_rt_module_describe(const tir_rt_module *module)
 {
-    return module->desc;
+    tir_rt_module *m = (tir_rt_module *)(uintptr_t)module; // only its callers see it as const
+    if (m->desc != &m->ptx) {
+        pthread_mutex_lock(&m->lock);
+        tir_artifact_read_receipt(m->desc, NULL);
+        pthread_mutex_unlock(&m->lock);
+    }
+    return m->desc;
 }
 
 // Appends " name" while there is room.

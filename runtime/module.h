@@ -35,13 +35,13 @@ struct tir_rt_module {
     tir_rt_device *device;
     tir_rt_compile_fn compile; // of open variants
     void *compile_user;
-    const tir_artifact_desc *desc; // of the artifact, or &ptx
+    const tir_artifact_desc *desc; // of the artifact, without its PTX; or &ptx
     tir_artifact_desc ptx;
-    char target[16];            // of PTX
-    pthread_mutex_t whole_lock; // guards the two below
-    bool is_whole;              // the code is loaded as a whole
-    void *whole;                // the device's module of all code; NULL: not loaded
-    tir_rt_kernel *kernels;     // desc->kernel_count
+    char target[16];        // of PTX
+    pthread_mutex_t lock;   // guards the two below and the receipt
+    bool is_whole;          // the code is loaded as a whole
+    void *whole;            // the device's module of all code; NULL: not loaded
+    tir_rt_kernel *kernels; // desc->kernel_count
     struct launch_layout *layouts;
     struct loaded_function *functions; // of all variants of all kernels
     size_t function_count;

@@ -16,12 +16,6 @@
 
 #include <string.h>
 
-struct statement {
-    const char *end;
-    tir_str entry;   // the name of the entry that it is; empty: it is none
-    bool is_binding; // it may name entries
-};
-
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -108,13 +102,13 @@ static bool ends_with_line(tir_str word)
     return word.len && word.ptr[0] == '@';
 }
 
-// The statement that begins here, at its first word.
-static struct statement read_statement(const char *at, const char *end)
+// The end of the statement that begins here, at its first word.
+static const char *read_statement(const char *at, const char *end, struct tir_ptx_statement *s)
 {
-    struct statement s = {.end = end};
     const tir_str first = word_at(at, end);
     const bool is_line = ends_with_line(first);
-    s.is_binding = is(first, ".section") || is(first, ".alias") || (first.len && *first.ptr == '@');
+    s->is_binding =
+        is(first, ".section") || is(first, ".alias") || (first.len && *first.ptr == '@');
     while (at < end) {
         const char *next = skip_opaque(at, end);
         const tir_str word = word_at(at, end);
@@ -123,41 +117,49 @@ static struct statement read_statement(const char *at, const char *end)
         } else if (word.len) {
             at += word.len;
             if (is(word, ".entry"))
-                s.entry = word_at(skip_blank(at, end), end);
+                s->entry = word_at(skip_blank(at, end), end);
         } else if (*at == ';' || (is_line && *at == '\n')) {
-            s.end = at + 1;
-            return s;
+            return at + 1;
         } else if (*at == '{') {
             at = skip_braces(at, end);
             next = skip_blank(at, end);
             if (next < end && (*next == ';' || *next == ',')) // an initialiser
                 continue;
-            s.end = at;
-            return s;
+            return at;
         } else {
             at++;
         }
     }
-    return s;
+    return end;
+}
+
+bool tir_ptx_next(tir_str *rest, struct tir_ptx_statement *out)
+{
+    const char *end = rest->ptr + rest->len;
+    if (!rest->len)
+        return false;
+    *out = (struct tir_ptx_statement){.text.ptr = rest->ptr};
+    const char *at = read_statement(skip_blank(rest->ptr, end), end, out);
+    out->text.len = (size_t)(at - rest->ptr);
+    *rest = (tir_str){at, (size_t)(end - at)};
+    return true;
 }
 
 bool tir_ptx_keep_entry(tir_str ptx, tir_str entry, char *out, size_t *size)
 {
-    const char *at = ptx.ptr, *end = ptx.ptr + ptx.len;
+    struct tir_ptx_statement s;
     bool found = false;
     *size = 0;
-    while (at < end) {
-        const struct statement s = read_statement(skip_blank(at, end), end);
+    while (tir_ptx_next(&ptx, &s)) {
         const bool is_it = s.entry.len && s.entry.len == entry.len &&
                            memcmp(s.entry.ptr, entry.ptr, entry.len) == 0;
         if (s.is_binding)
             return false;
         found |= is_it;
         if (!s.entry.len || is_it) {
-            memcpy(out + *size, at, (size_t)(s.end - at));
-            *size += (size_t)(s.end - at);
+            memmove(out + *size, s.text.ptr, s.text.len);
+            *size += s.text.len;
         }
-        at = s.end;
     }
     out[*size] = 0;
     return found;

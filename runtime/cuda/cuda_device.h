@@ -66,8 +66,8 @@ tir_status tir_cuda_load_image(struct cuda_device *d, const char *image, cu_modu
                                tir_error *error);
 
 // cuda_module.c
-tir_status tir_cuda_accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool *whole,
-                            tir_error *error);
+tir_status tir_cuda_accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool has_ptx,
+                            bool *whole, tir_error *error);
 tir_status tir_cuda_module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
                                 tir_error *error);
 void tir_cuda_module_unload(tir_rt_device *device, void *module);

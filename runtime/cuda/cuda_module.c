@@ -62,18 +62,13 @@ static bool is_of_no_use(const tir_error *error)
            error->native == TIR_CUDA_ERROR_INVALID_IMAGE;
 }
 
-static bool have_ptx(const struct cuda_device *d, const tir_artifact_desc *desc)
-{
-    return desc->ptx.len && fits(desc->target, d, ptx_fits);
-}
-
 // A cubin is ready to run, so there is nothing to gain from parts of it.
-tir_status tir_cuda_accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool *whole,
-                            tir_error *error)
+tir_status tir_cuda_accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool has_ptx,
+                            bool *whole, tir_error *error)
 {
     struct cuda_device *d = cuda_device_of(device);
     *whole = fits(desc->cubin_arch, d, cubin_fits);
-    if (*whole || have_ptx(d, desc))
+    if (*whole || (has_ptx && fits(desc->target, d, ptx_fits)))
         return TIR_OK;
     return tir_error_set(error, TIR_ERR_UNSUPPORTED,
                          "the artifact is for %.*s, the device is %s (%s)", TIR_STR(desc->target),
@@ -87,7 +82,7 @@ static tir_status load(struct cuda_device *d, const tir_artifact_desc *desc, cu_
     if (!fits(desc->cubin_arch, d, cubin_fits))
         return tir_cuda_load_image(d, desc->ptx.ptr, out, error);
     tir_status status = tir_cuda_load_image(d, desc->cubin.ptr, out, &refusal);
-    if (status && is_of_no_use(&refusal) && have_ptx(d, desc))
+    if (status && is_of_no_use(&refusal) && desc->ptx.len && fits(desc->target, d, ptx_fits))
         return tir_cuda_load_image(d, desc->ptx.ptr, out, error);
     if (status)
         *error = refusal;

@@ -105,6 +105,36 @@ static void test_whole(void **state)
     assert_string_equal(rig->fake->assembled_last, desc.ptx.ptr);
 }
 
+// A load reads neither the PTX nor the receipt: who needs them hears of damage.
+static void test_damaged(void **state)
+{
+    struct rig *rig = *state;
+    tir_artifact_desc desc = ptx_only();
+    size_t size;
+    uint8_t *bytes = rig_artifact(&desc, &size);
+    load(rig, &desc);
+    assert_int_equal(tir_rt_module_describe(rig->module)->ptx.len, 0);
+    assert_string_equal(tir_rt_module_describe(rig->module)->receipt.ptr, desc.receipt.ptr);
+    tir_rt_module_destroy(rig->module);
+
+    uint64_t at[2]; // of the PTX and the receipt
+    memcpy(&at[0], bytes + 24 + 24 * 2 + 8, 8);
+    memcpy(&at[1], bytes + 24 + 24 * 4 + 8, 8);
+    assert_memory_equal(bytes + at[0], ".version", 8);
+    assert_memory_equal(bytes + at[1], "gemm", 4);
+    bytes[at[0]] = bytes[at[1]] = 0;
+    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, &rig->module, &rig->error));
+    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("gemm"), &rig->gemm, &rig->error));
+    for (int i = 0; i < 2; i++) {
+        rig_expect(rig, launch_variant(rig, VARIANT_FAST), TIR_ERR_INVALID,
+                   "the artifact is damaged: a part of the PTX cannot be decompressed");
+        assert_int_equal(tir_rt_module_describe(rig->module)->receipt.len, 0);
+    }
+    const tir_artifact_desc *whole;
+    assert_int_equal(tir_artifact_decode(bytes, size, NULL, &whole, NULL), TIR_ERR_INVALID);
+    free(bytes);
+}
+
 // The launch that needs the code hears why it cannot be loaded, each time; others do not.
 static void test_refused(void **state)
 {
@@ -400,10 +430,19 @@ static void test_untouched_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_first_launch),     TEST(test_by_entry),         TEST(test_whole),
-        TEST(test_refused),          TEST(test_refused_step),     TEST(test_capture),
-        TEST(test_threads),          TEST(test_prepare_all),      TEST(test_prepare_side_by_side),
-        TEST(test_prepare_launches), TEST(test_prepare_refusals), TEST(test_untouched_error),
+        TEST(test_first_launch),
+        TEST(test_by_entry),
+        TEST(test_whole),
+        TEST(test_damaged),
+        TEST(test_refused),
+        TEST(test_refused_step),
+        TEST(test_capture),
+        TEST(test_threads),
+        TEST(test_prepare_all),
+        TEST(test_prepare_side_by_side),
+        TEST(test_prepare_launches),
+        TEST(test_prepare_refusals),
+        TEST(test_untouched_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

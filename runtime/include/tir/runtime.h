@@ -252,8 +252,9 @@ TIR_API TIR_CHECKED tir_status tir_rt_module_open(tir_rt_device *device, const v
                                                   tir_error *error);
 TIR_API void tir_rt_module_destroy(tir_rt_module *module);
 
-// The description of the module's artifact, including its receipt. A module of PTX has a target and
-// no kernels.
+// The description of the module's artifact. It has no `ptx`: launches read what they need of it
+// (tir_artifact_decode gives all). `receipt` is read by the first call, and empty if it is damaged.
+// A module of PTX has a target and no kernels.
 TIR_API const tir_artifact_desc *tir_rt_module_describe(const tir_rt_module *module);
 
 // A kernel by name. TIR_ERR_INVALID: the message lists the kernels.
