@@ -21,6 +21,7 @@
 enum {
     HEADER_BYTES = 24,
     ROW_BYTES = 24, // of the section table
+    OP_BYTES = 12,  // of the formulas
     SECTION_ALIGN = 16
 };
 
@@ -29,8 +30,9 @@ enum section {
     SECTION_STRINGS = 2, // every string of INFO, each followed by a zero byte
     SECTION_PTX = 3,     // its parts, each as it is or as a frame of compress.h
     SECTION_CUBIN = 4,
-    SECTION_RECEIPT = 5, // text, followed by a zero byte
-    SECTION_LAST = SECTION_RECEIPT
+    SECTION_RECEIPT = 5,  // text, followed by a zero byte
+    SECTION_FORMULAS = 6, // the operations of all formulas of INFO; equal formulas are there once
+    SECTION_LAST = SECTION_FORMULAS
 };
 
 // One block of a decoded artifact, in a list that is freed as a whole.
@@ -49,7 +51,7 @@ struct decoded {
     tir_artifact_desc desc; // first, so that the two pointers convert
     tir_allocator allocator;
     struct block *blocks;
-    const uint8_t *bytes; // the whole artifact
+    const uint8_t *kept; // the sections that are not read yet
     struct range ptx, cubin, receipt;
     struct code_parts parts; // of the PTX
     size_t ptx_size;         // of its text
@@ -63,13 +65,24 @@ static struct decoded *decoded_of(const tir_artifact_desc *desc)
 
 enum mode { MEASURE, WRITE, READ };
 
+// Formulas that differ, one after the other.
+struct formulas {
+    tir_formula *at;
+    uint32_t count, room, ops;
+};
+
 struct wire {
     enum mode mode;
-    const char *wrong;    // READ: the first thing that was wrong
-    uint8_t *out;         // WRITE: the whole artifact
-    const uint8_t *in;    // READ: the whole artifact
-    struct range info;    // where the records are; `at` moves on, `size` is what is left
-    struct range strings; // WRITE and MEASURE: as info; READ: the whole section
+    const char *wrong;         // READ: the first thing that was wrong
+    uint8_t *out;              // WRITE: the whole artifact
+    const uint8_t *in;         // READ: the whole artifact
+    const char *kept;          // READ: what is copied of it
+    struct range info;         // where the records are; `at` moves on, `size` is what is left
+    struct range strings;      // WRITE and MEASURE: as info; READ: the whole section
+    tir_allocator allocator;   // MEASURE
+    struct formulas formulas;  // MEASURE and WRITE
+    const tir_formula_op *ops; // READ: of all formulas
+    uint32_t op_count;
     struct code_parts *parts;
     struct decoded *decoded; // READ
     bool no_memory;
@@ -167,7 +180,7 @@ static void io_str(struct wire *w, tir_str *s)
         w->wrong = "a string lies outside its section";
         return;
     }
-    const char *text = (const char *)w->in + w->strings.at + at;
+    const char *text = w->kept + w->strings.at + at;
     if (memchr(text, 0, (size_t)len + 1) != text + len)
         w->wrong = "a string does not end where it says";
     else
@@ -223,15 +236,57 @@ static void *new_block(struct wire *w, size_t count, size_t size)
             (at) = fresh;                                                           \
     } while (0)
 
-static void io_formula_op(struct wire *w, tir_formula_op *op)
+static bool same_formula(const tir_formula *a, const tir_formula *b)
 {
-    IO_ENUM(w, op->code);
-    io_i64(w, &op->value);
+    if (a->count != b->count)
+        return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->ops[i].code != b->ops[i].code || a->ops[i].value != b->ops[i].value)
+            return false;
+    return true;
+}
+
+// Where the formula's operations are: where an equal one is, or behind all that were there.
+static uint32_t place_formula(struct wire *w, const tir_formula *formula)
+{
+    struct formulas *f = &w->formulas;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < f->count; at += f->at[i++].count)
+        if (same_formula(&f->at[i], formula))
+            return at;
+    if (f->count == f->room) {
+        const uint32_t room = f->room ? 2 * f->room : 64;
+        void *more = w->allocator.resize(w->allocator.user, f->at, f->room * sizeof *f->at,
+                                         room * sizeof *f->at);
+        w->no_memory |= !more;
+        if (!more)
+            return 0;
+        f->at = more;
+        f->room = room;
+    }
+    f->at[f->count++] = *formula;
+    f->ops += formula->count;
+    return at;
+}
+
+static void free_formulas(struct wire *w)
+{
+    tir_host_free(&w->allocator, w->formulas.at, w->formulas.room * sizeof *w->formulas.at);
 }
 
 static void io_formula(struct wire *w, tir_formula *formula)
 {
-    IO_ARRAY(w, tir_formula_op, formula->ops, formula->count, TIR_MAX_FORMULA, io_formula_op);
+    uint32_t at = w->mode != READ && formula->count ? place_formula(w, formula) : 0;
+    io_u32(w, &at);
+    io_u32(w, &formula->count);
+    if (w->mode != READ)
+        return;
+    if (!w->wrong &&
+        (formula->count > TIR_MAX_FORMULA || at > w->op_count || formula->count > w->op_count - at))
+        w->wrong = "a formula lies outside its section";
+    if (w->wrong)
+        formula->count = 0;
+    formula->ops = formula->count ? w->ops + at : NULL;
 }
 
 static void io_param(struct wire *w, tir_artifact_param *param)
@@ -461,25 +516,37 @@ static void write_blob(uint8_t *out, const struct range *range, const struct blo
         memcpy(out + range->at, blob->bytes.ptr, blob->bytes.len);
 }
 
+static void write_formulas(uint8_t *out, const struct formulas *formulas)
+{
+    for (uint32_t i = 0; i < formulas->count; i++)
+        for (uint32_t k = 0; k < formulas->at[i].count; k++, out += OP_BYTES) {
+            put_le(out, (uint64_t)formulas->at[i].ops[k].code, 4);
+            put_le(out + 4, (uint64_t)formulas->at[i].ops[k].value, 8);
+        }
+}
+
 // The sections after `parts` are made, as bytes.
 static tir_status write_all(const tir_artifact_desc *desc, struct code_parts *parts, tir_str packed,
                             const tir_allocator *allocator, uint8_t **bytes, size_t *size,
                             tir_error *error)
 {
     tir_artifact_desc copy = *desc;
-    struct wire w = {.mode = MEASURE, .parts = parts};
+    struct wire w = {.mode = MEASURE, .parts = parts, .allocator = *allocator};
     io_info(&w, &copy);
     struct range ranges[SECTION_LAST + 1] = {
         [SECTION_INFO] = {.size = w.info.at},
         [SECTION_STRINGS] = {.size = w.strings.at},
+        [SECTION_FORMULAS] = {.size = (size_t)w.formulas.ops * OP_BYTES},
     };
-    if (w.strings.at > UINT32_MAX)
+    if (w.strings.at > UINT32_MAX) {
+        free_formulas(&w);
         return tir_error_set(error, TIR_ERR_INVALID, "the artifact's strings exceed 4 GiB");
+    }
     struct blob blobs[] = {{.id = SECTION_PTX, .bytes = packed, .is_parts = true},
                            {.id = SECTION_CUBIN, .bytes = desc->cubin},
                            {.id = SECTION_RECEIPT, .bytes = desc->receipt, .is_text = true}};
     const size_t blob_count = sizeof blobs / sizeof *blobs;
-    bool fits = true;
+    bool fits = !w.no_memory;
     for (size_t i = 0; i < blob_count && fits; i++)
         fits = compress(allocator, &blobs[i], &ranges[blobs[i].id]);
     size_t total = place(ranges);
@@ -489,6 +556,7 @@ static tir_status write_all(const tir_artifact_desc *desc, struct code_parts *pa
         w.info.at = ranges[SECTION_INFO].at;
         w.strings.at = w.strings.size = ranges[SECTION_STRINGS].at;
         io_info(&w, &copy);
+        write_formulas(w.out + ranges[SECTION_FORMULAS].at, &w.formulas);
         write_header(w.out, total, ranges);
         for (size_t i = 0; i < blob_count; i++)
             write_blob(w.out, &ranges[blobs[i].id], &blobs[i]);
@@ -497,6 +565,7 @@ static tir_status write_all(const tir_artifact_desc *desc, struct code_parts *pa
     }
     for (size_t i = 0; i < blob_count; i++)
         tir_host_free(allocator, blobs[i].frame, blobs[i].room);
+    free_formulas(&w);
     return w.out ? TIR_OK
                  : tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for an artifact of %zu bytes",
                                  total);
@@ -559,7 +628,8 @@ static const char *read_sections(const uint8_t *in, size_t size, struct range *r
             return "a section is there twice";
         if (at < HEADER_BYTES)
             return "a section lies in the header";
-        if (form > (id <= SECTION_PTX ? TIR_FORM_STORED : TIR_FORM_ZSTD))
+        const bool may_be_frame = id == SECTION_CUBIN || id == SECTION_RECEIPT;
+        if (form > (may_be_frame ? TIR_FORM_ZSTD : TIR_FORM_STORED))
             return "a section has a form that it cannot have";
         ranges[id] = (struct range){(size_t)at, (size_t)length, (enum tir_form)form};
     }
@@ -581,16 +651,56 @@ static tir_status damaged(const char *wrong, tir_error *error)
     return tir_error_set(error, TIR_ERR_INVALID, "the artifact is damaged: %s", wrong);
 }
 
+// Copies the sections that are read later, or into which records point.
+static void keep_sections(struct wire *w, struct range *ranges)
+{
+    static const enum section kept[] = {SECTION_STRINGS, SECTION_PTX, SECTION_CUBIN,
+                                        SECTION_RECEIPT};
+    const size_t count = sizeof kept / sizeof *kept;
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++)
+        at += ranges[kept[i]].size;
+    uint8_t *copy = new_block(w, at, 1);
+    at = 0;
+    for (size_t i = 0; copy && i < count; i++) {
+        struct range *range = &ranges[kept[i]];
+        memcpy(copy + at, w->in + range->at, range->size);
+        range->at = at;
+        at += range->size;
+    }
+    w->decoded->kept = copy;
+    w->kept = (const char *)copy;
+}
+
+static void read_formulas(struct wire *w, const struct range *range)
+{
+    const size_t count = range->size / OP_BYTES;
+    const uint8_t *in = w->in + range->at;
+    if (range->size % OP_BYTES || count > UINT32_MAX)
+        w->wrong = "its formulas end early";
+    tir_formula_op *ops = w->wrong ? NULL : new_block(w, count, sizeof *ops);
+    for (size_t i = 0; ops && i < count; i++, in += OP_BYTES) {
+        const uint32_t code = (uint32_t)get_le(in, 4);
+        if (code > INT_MAX)
+            w->wrong = "an enumeration is out of range";
+        ops[i] = (tir_formula_op){(tir_formula_code)(code & INT_MAX), (int64_t)get_le(in + 4, 8)};
+    }
+    w->ops = ops;
+    w->op_count = (uint32_t)count;
+}
+
 static void read_all(struct wire *w, const void *bytes, size_t size)
 {
     struct range ranges[SECTION_LAST + 1] = {{0, 0}};
     struct decoded *d = w->decoded;
+    w->in = bytes;
     w->wrong = read_sections(bytes, size, ranges);
-    uint8_t *copy = w->wrong ? NULL : new_block(w, size, 1);
-    if (!copy)
+    if (!w->wrong)
+        keep_sections(w, ranges);
+    if (!w->wrong)
+        read_formulas(w, &ranges[SECTION_FORMULAS]);
+    if (w->wrong)
         return;
-    memcpy(copy, bytes, size);
-    w->in = d->bytes = copy;
     w->info = ranges[SECTION_INFO];
     w->strings = ranges[SECTION_STRINGS];
     w->parts = &d->parts;
@@ -601,14 +711,14 @@ static void read_all(struct wire *w, const void *bytes, size_t size)
     if (!w->wrong && w->info.size)
         w->wrong = "it has bytes after its last record";
     if (!w->wrong)
-        w->wrong = tir_parts_measure(&d->parts, copy + d->ptx.at, d->ptx.size, &d->ptx_size);
+        w->wrong = tir_parts_measure(&d->parts, d->kept + d->ptx.at, d->ptx.size, &d->ptx_size);
 }
 
 // The contents of a section.
 static tir_status read_blob(struct decoded *d, const struct range *range, tir_str *out,
                             tir_error *error)
 {
-    const uint8_t *stored = d->bytes + range->at;
+    const uint8_t *stored = d->kept + range->at;
     *out = (tir_str){(const char *)stored, range->size};
     if (range->form == TIR_FORM_STORED)
         return TIR_OK;
@@ -645,7 +755,7 @@ static size_t measure_ptx(const struct decoded *d, const tir_str *entry)
 static tir_status read_ptx(const struct decoded *d, const tir_str *entry, char *out,
                            tir_error *error)
 {
-    const uint8_t *stored = d->bytes + d->ptx.at;
+    const uint8_t *stored = d->kept + d->ptx.at;
     for (uint32_t i = 0; i < d->parts.count; i++) {
         const struct code_part *part = &d->parts.at[i];
         if (is_needed(part, entry)) {

@@ -447,7 +447,14 @@ static void test_sequence_refusals(void **state)
 #undef CASE
 }
 
-enum { SECTION_INFO, SECTION_STRINGS, SECTION_PTX, SECTION_CUBIN, SECTION_RECEIPT };
+enum {
+    SECTION_INFO,
+    SECTION_STRINGS,
+    SECTION_PTX,
+    SECTION_CUBIN,
+    SECTION_RECEIPT,
+    SECTION_FORMULAS
+};
 
 // A field of a row of the section table.
 static uint8_t *field_of(uint8_t *bytes, int section, int offset)
@@ -511,6 +518,51 @@ static void test_compressed(void **state)
     assert_damaged(bytes, size, "a form that it cannot have");
     tir_artifact_bytes_free(bytes, size, NULL);
     free(text);
+}
+
+// Equal formulas are in the file once, and records may only refer to what is there.
+static void test_formulas(void **state)
+{
+    (void)state;
+    static const tir_formula_op ops[] = {DIM(DIM_M), CONST(12345678), DO(ADD)};
+    static const tir_formula_op same[] = {DIM(DIM_M), CONST(12345678), DO(ADD)};
+    static const tir_formula_op other[] = {DIM(DIM_M), CONST(12345678), DO(SUB)};
+    const tir_artifact_desc *desc;
+    uint8_t *bytes;
+    size_t size, sizes[2];
+    for (int i = 0; i < 2; i++) {
+        tir_artifact_kernel kernel = sample.kernels[0];
+        tir_artifact_variant variant = kernel.variants[VARIANT_ANY];
+        tir_artifact_desc with = sample;
+        variant.cost = (tir_formula){ops, 3};
+        variant.grid[1] = (tir_formula){i ? other : same, 3};
+        kernel.variants = &variant;
+        kernel.variant_count = 1;
+        with.kernels = &kernel;
+        with.kernel_count = 1;
+        encode(&with, &bytes, &size);
+        memcpy(&sizes[i], field_of(bytes, SECTION_FORMULAS, 16), 8);
+        assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, NULL), TIR_OK);
+        const tir_artifact_variant *read = &desc->kernels[0].variants[0];
+        assert_int_equal(read->cost.count, 3);
+        assert_int_equal(read->cost.ops[1].value, 12345678);
+        assert_int_equal(read->grid[1].ops[2].code, i ? TIR_FORMULA_SUB : TIR_FORMULA_ADD);
+        assert_int_equal(read->cost.ops == read->grid[1].ops, !i);
+        tir_artifact_free(desc, NULL);
+        if (i)
+            break;
+        tir_artifact_bytes_free(bytes, size, NULL);
+    }
+    assert_int_equal(sizes[1] - sizes[0], 3 * 12);
+    uint8_t *length = field_of(bytes, SECTION_FORMULAS, 16);
+    *length -= 12;
+    assert_damaged(bytes, size, "a formula lies outside its section");
+    *length -= 1;
+    assert_damaged(bytes, size, "its formulas end early");
+    *length += 13;
+    *field_of(bytes, SECTION_FORMULAS, 4) = 1;
+    assert_damaged(bytes, size, "a form that it cannot have");
+    tir_artifact_bytes_free(bytes, size, NULL);
 }
 
 // A frame of zeros: the size of the contents, then blocks that repeat one byte (RFC 8878, 3.1.1).
@@ -598,7 +650,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 16"));
+    assert_non_null(strstr(error.message, "version 17"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 
@@ -631,6 +683,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_compressed),
         cmocka_unit_test(test_compressed_too_far),
+        cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_seed),
         cmocka_unit_test(test_version),
         cmocka_unit_test(test_sequence_refusals),
