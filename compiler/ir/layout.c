@@ -384,6 +384,23 @@ const struct tir_layout *tir_layout_part(struct tir_types *types, const struct t
     return tir_layout_get(types, &out);
 }
 
+const struct tir_layout *tir_layout_narrow(struct tir_types *types, const struct tir_layout *l,
+                                           int64_t columns)
+{
+    struct tir_layout out = *l;
+    const uint32_t last = l->rank - 1;
+    uint32_t i = l->first[last];
+    while (i < l->iter_count && l->iters[i].axis != TIR_AXIS_REG)
+        i++;
+    const int64_t all = i < l->iter_count ? l->iters[i].extent * columns : 0;
+    if (!all || all % l->shape[last])
+        return NULL;
+    out.iters[i].extent = (uint32_t)(all / l->shape[last]);
+    out.shape[last] = columns;
+    compact_registers(&out);
+    return tir_layout_get(types, &out);
+}
+
 const struct tir_layout *tir_layout_repeat(struct tir_types *types, const struct tir_layout *l,
                                            const int64_t *shape)
 {

@@ -104,6 +104,10 @@ const struct tir_layout *tir_layout_before(struct tir_types *types, const struct
 // NULL: some threads have nothing of such a part.
 const struct tir_layout *tir_layout_part(struct tir_types *types, const struct tir_layout *l,
                                          const int64_t *shape);
+// Of a tile with so many columns in place of l's: each thread has fewer of its registers. NULL: the
+// registers of a row do not divide so.
+const struct tir_layout *tir_layout_narrow(struct tir_types *types, const struct tir_layout *l,
+                                           int64_t columns);
 // Of a tile of `shape`, multiples of l's, whose parts of l's shape each lie as l says, one after
 // the other in registers. NULL: too many iterators.
 const struct tir_layout *tir_layout_repeat(struct tir_types *types, const struct tir_layout *l,

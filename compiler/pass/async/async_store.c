@@ -19,8 +19,9 @@
 // elements outside. The barrier pass adds the fences and waits.
 //
 // If columns are spread over warps, as those of a turned accumulator are, and threads hold many
-// elements, a chunk is some of the rows instead. Of wide sums in tensor memory two warpgroups have
-// half of the columns each. Then a buffer holds a chunk of either half:
+// elements, a chunk is some of the rows instead. What follows from sums in tensor memory is computed
+// in chunks (columns.c). Of wide sums two warpgroups have half of the columns each. If they cannot
+// be loaded in chunks, as when rows are reduced, a buffer holds a chunk of either half:
 //     let v: bf16[2, 128, 128] = permute(reshape(y), permutation = [1, 0, 2]);
 //     let v0: bf16[2, 128, 64] = extract(v, start = [0, 0, 0]);
 //     store(out[0:+2, 0:+128, 0:+64], v0);
@@ -86,6 +87,8 @@ struct outgoing {
     uint32_t warps;              // that the value is spread over
     uint32_t cut;                // the dimension that chunks divide: the columns, or the rows
     int64_t extent;              // of a chunk along it
+    bool is_computed;            // a chunk at a time, of columns
+    struct tir_columns columns;  // those of the widest chunk
 };
 
 // Is inst an atomic of each round of a loop of products, small enough for a buffer of its own?
@@ -137,53 +140,64 @@ static bool has_parts(const struct tir_func *f, const struct tir_type *t, uint32
     return tir_layout_part(f->module->types, t->layout, shape);
 }
 
+// Would each thread have its part of chunks of `extent` columns? Of what follows from sums in
+// tensor memory it has that if they are loaded in chunks.
+static bool has_part(const struct stores *s, struct tir_inst *store, int64_t extent)
+{
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
+    struct tir_columns columns;
+    return has_parts(s->f, t, t->rank - 1, extent) ||
+           (s->lives.f && tir_columns_init(&columns, s->f, s->cx->scratch, store, extent));
+}
+
 // Columns of a chunk if they leave through registers: equal parts of a row of 128 to 256 bytes,
 // whole atoms of the swizzle where the row is, or else 256 bytes and a rest. 0: threads have no
 // such parts. One buffer is as large as two of tensor copies.
-static int64_t row_columns(const struct tir_func *f, const struct tir_type *t)
+static int64_t row_columns(const struct stores *s, struct tir_inst *store)
 {
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
     const uint32_t bits = tir_elems[t->elem].bits, last = t->rank - 1;
     const int64_t whole = t->shape[last], least = TIR_BUDGET_STORE_BYTES * 8 / bits;
     const int64_t most = TIR_MIN(whole, TIR_BUDGET_STORE_BUFFERS * least);
     const int64_t unit = whole * bits / 8 % TIR_BUDGET_STORE_BYTES ? 16 : TIR_BUDGET_STORE_BYTES;
     for (int64_t n = most; n >= TIR_MIN(least, whole); n--)
-        if (whole % n == 0 && n * bits / 8 % unit == 0 && has_parts(f, t, last, n))
+        if (whole % n == 0 && n * bits / 8 % unit == 0 && has_part(s, store, n))
             return n;
-    return has_parts(f, t, last, most) && has_parts(f, t, last, whole % most) ? most : 0;
+    return has_part(s, store, most) && has_part(s, store, whole % most) ? most : 0;
 }
 
 // Have all threads parts of all chunks of columns?
-static bool has_columns(const struct tir_func *f, const struct tir_inst *store,
-                        const struct tir_type *t)
+static bool has_columns(const struct stores *s, struct tir_inst *store)
 {
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
     int64_t extent, left = t->shape[t->rank - 1];
     for (; left; left -= extent) {
         extent = chunk_columns(store, left);
-        if (!has_parts(f, t, t->rank - 1, extent))
+        if (!has_part(s, store, extent))
             return false;
     }
     return true;
 }
 
 // Do chunks of rows serve?
-static bool cuts_rows(const struct tir_func *f, const struct tir_inst *store)
+static bool cuts_rows(const struct stores *s, struct tir_inst *store)
 {
     const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    return !has_columns(f, store, t) && t->rank == 2 &&
+    return !has_columns(s, store) && t->rank == 2 &&
            tir_layout_size(t->layout, TIR_AXIS_REG) >= TIR_BUDGET_ROW_CHUNK_ELEMENTS &&
-           has_parts(f, t, t->rank - 2, chunk_rows(t));
+           has_parts(s->f, t, t->rank - 2, chunk_rows(t));
 }
 
 static const int64_t runs_first[] = {1, 0, 2}; // the permutation of rows, runs, columns
 
 // A value whose columns lie in runs, each in warps of its own, with the runs in front. NULL: they
 // do not, or a chunk of each run is not a part that each thread has.
-static const struct tir_type *in_runs(const struct tir_func *f, const struct tir_inst *store)
+static const struct tir_type *in_runs(const struct stores *s, struct tir_inst *store)
 {
-    struct tir_types *types = f->module->types;
+    struct tir_types *types = s->f->module->types;
     const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    if (t->rank != 2 || t->shape[1] % 2 || has_columns(f, store, t) || cuts_rows(f, store) ||
-        tir_has_warpgroup_dot(f))
+    if (!s->lives.f || t->rank != 2 || t->shape[1] % 2 || has_columns(s, store) ||
+        cuts_rows(s, store))
         return NULL;
     struct tir_type split = {
         .elem = t->elem, .rank = 3, .shape = {t->shape[0], 2, t->shape[1] / 2}};
@@ -194,11 +208,16 @@ static const struct tir_type *in_runs(const struct tir_func *f, const struct tir
     for (uint32_t d = 0; d < split.rank; d++)
         turned.shape[d] = split.shape[runs_first[d]];
     turned.layout = tir_layout_permute(types, split.layout, runs_first);
-    return has_columns(f, store, &turned) ? tir_type_get(types, &turned) : NULL;
+    for (int64_t extent, left = turned.shape[2]; left; left -= extent) {
+        extent = chunk_columns(store, left);
+        if (!has_parts(s->f, &turned, 2, extent))
+            return NULL;
+    }
+    return tir_type_get(types, &turned);
 }
 
 // Why the value of the store cannot leave in chunks.
-static const char *refuse_chunks(const struct tir_func *f, const struct tir_inst *store)
+static const char *refuse_chunks(const struct stores *s, struct tir_inst *store)
 {
     const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
     uint32_t bits = tir_elems[t->elem].bits;
@@ -207,7 +226,7 @@ static const char *refuse_chunks(const struct tir_func *f, const struct tir_inst
     int64_t bytes = t->shape[t->rank - 1] * bits / 8;
     if (bytes % 16)
         return "its rows are not a multiple of 16 bytes";
-    if (!has_columns(f, store, t) && !cuts_rows(f, store) && !in_runs(f, store))
+    if (!has_columns(s, store) && !cuts_rows(s, store) && !in_runs(s, store))
         return "its columns are spread over warps";
     return NULL;
 }
@@ -416,21 +435,38 @@ static void build_rows(const struct outgoing *o, struct tir_builder *b, int64_t 
 }
 
 // in_rows: it leaves through registers again, in rows.
-static void open(struct outgoing *o, struct tir_func *f, struct tir_inst *store, bool in_rows)
+static void open(struct outgoing *o, const struct stores *s, struct tir_inst *store, bool in_rows)
 {
+    struct tir_func *f = s->f;
     const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    const struct tir_type *runs = in_rows ? NULL : in_runs(f, store);
+    const struct tir_type *runs = in_rows ? NULL : in_runs(s, store);
     *o = (struct outgoing){.f = f,
                            .store = store,
                            .type = runs ? runs : t,
                            .runs = runs ? runs->shape[0] : 1,
                            .warps = tir_crew_of(f, store).warps};
     o->cut = o->type->rank - 1;
-    o->extent = in_rows ? row_columns(f, t) : chunk_columns(store, o->type->shape[o->cut]);
-    if (!in_rows && cuts_rows(f, store)) {
+    o->extent = in_rows ? row_columns(s, store) : chunk_columns(store, o->type->shape[o->cut]);
+    if (!in_rows && cuts_rows(s, store)) {
         o->cut = t->rank - 2;
         o->extent = chunk_rows(t);
     }
+    // Accumulators of warpgroups stay in registers, and ptxas computes the rest where it is stored.
+    o->is_computed = in_rows || (s->lives.f && o->runs == 1 && o->cut + 1 == o->type->rank);
+    if (o->is_computed)
+        tir_columns_init(&o->columns, f, s->cx->scratch, store, o->extent);
+}
+
+// The chunk of the value that begins at `start`, on its way to the buffer.
+static struct tir_value *build_part(struct outgoing *o, struct stores *s, struct tir_builder *b,
+                                    struct tir_value *whole, int64_t start,
+                                    struct tir_value *buffer)
+{
+    if (!o->is_computed)
+        return build_chunk(o, b, whole, start);
+    if (o->columns.count != o->extent)
+        tir_columns_init(&o->columns, o->f, s->cx->scratch, o->store, o->extent);
+    return tir_columns_build(&o->columns, b, buffer, start);
 }
 
 // "store of D", "atomic add to D"
@@ -462,7 +498,7 @@ static struct tir_value *build_run(const struct outgoing *o, struct tir_builder 
 static void send(struct stores *s, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, s->f, store, false);
+    open(&o, s, store, false);
     const int64_t whole = o.type->shape[o.cut];
     uint32_t chunks = 0;
     struct tir_builder b = tir_builder_before(s->f, store);
@@ -471,7 +507,7 @@ static void send(struct stores *s, struct tir_inst *store)
         if (o.cut + 1 == o.type->rank)
             o.extent = chunk_columns(store, whole - start);
         struct tir_value *buffer = next_buffer(turns_of(s, &o, (whole - start) / o.extent));
-        build_store(&o, &b, build_chunk(&o, &b, value, start), buffer);
+        build_store(&o, &b, build_part(&o, s, &b, value, start, buffer), buffer);
         for (int64_t run = 0; run < o.runs; run++)
             build_store_async(&o, &b, run * whole + start, build_run(&o, &b, buffer, run));
     }
@@ -484,17 +520,13 @@ static void send(struct stores *s, struct tir_inst *store)
 static void send_rows(struct stores *s, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, s->f, store, true);
-    struct tir_value *value = store->operands[TIR_STORE_VALUE];
+    open(&o, s, store, true);
     const int64_t whole = o.type->shape[o.cut];
     struct tir_builder b = tir_builder_before(s->f, store);
     struct tir_value *buffer = next_buffer(turns_of(s, &o, 1));
-    struct tir_columns columns = {0};
     for (int64_t start = 0; start < whole; start += o.extent) {
         o.extent = TIR_MIN(o.extent, whole - start);
-        if (columns.count != o.extent)
-            tir_columns_init(&columns, s->f, s->cx->scratch, store, buffer, o.extent);
-        build_store(&o, &b, tir_columns_build(&columns, &b, value, start), buffer);
+        build_store(&o, &b, build_part(&o, s, &b, NULL, start, buffer), buffer);
         build_rows(&o, &b, start, buffer);
     }
     tir_remove(store);
@@ -518,7 +550,7 @@ static uint32_t count_widths(const struct outgoing *o)
 static int64_t new_bytes(struct stores *s, struct tir_inst *store, bool in_rows)
 {
     struct outgoing o;
-    open(&o, s->f, store, in_rows);
+    open(&o, s, store, in_rows);
     const int64_t whole = o.type->shape[o.cut];
     int64_t bytes = 0, last = 0; // last: the extent of the chunk before
     for (int64_t start = 0; start < whole; start += o.extent) {
@@ -534,16 +566,16 @@ static int64_t new_bytes(struct stores *s, struct tir_inst *store, bool in_rows)
 }
 
 // Why tensor copies cannot take the chunks out of their buffers; NULL: they can.
-static const char *refuse_buffers(struct tir_func *f, struct tir_inst *store)
+static const char *refuse_buffers(const struct stores *s, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, f, store, false);
+    open(&o, s, store, false);
     const struct tir_type *t = buffer_type(&o);
     int64_t box[TIR_MAX_RANK];
     memcpy(box, t->shape, sizeof(box));
     box[0] = o.runs > 1 ? 0 : box[0]; // a run at a time
     const char *no_boxes = tir_tma_boxes_refusal(t->layout, box, NULL, t->elem);
-    return no_boxes ? no_boxes : tir_tma_maps_refusal(f, store, count_widths(&o));
+    return no_boxes ? no_boxes : tir_tma_maps_refusal(s->f, store, count_widths(&o));
 }
 
 // Why tensor copies cannot take part of what an atomic does; NULL: they can.
@@ -568,19 +600,18 @@ static const char *refuse_atomic(const struct tir_func *f, const uint32_t *uses,
 }
 
 // Tensor copies take atomics if they take all of a tensor.
-static const char *refuse_atomics(struct tir_func *f, struct tir_pass_cx *cx,
-                                  struct tir_ranges *ranges, const uint32_t *uses,
+static const char *refuse_atomics(const struct stores *s, const uint32_t *uses,
                                   const struct tir_value *tensor)
 {
-    tir_foreach_inst(inst, f) {
+    tir_foreach_inst(inst, s->f) {
         if (inst->op != TIR_OP_ATOMIC || tir_ref_base(inst) != tensor)
             continue;
-        const char *why = refuse_atomic(f, uses, inst);
+        const char *why = refuse_atomic(s->f, uses, inst);
         if (!why && !tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type))
             why = "the kernel has other accesses to the tensor";
-        why = why ? why : refuse_chunks(f, inst);
-        why = why ? why : tir_tma_refusal(f, cx->target, ranges, inst);
-        why = why ? why : refuse_buffers(f, inst);
+        why = why ? why : refuse_chunks(s, inst);
+        why = why ? why : tir_tma_refusal(s->f, s->cx->target, s->ranges, inst);
+        why = why ? why : refuse_buffers(s, inst);
         if (why)
             return why;
     }
@@ -605,20 +636,26 @@ static bool has_room(struct stores *s, struct tir_inst *store, bool in_rows)
     return false;
 }
 
-// What the epilogue loads for each column, and sums that it has in registers, would all be there in
-// front of the first chunk, whose barrier nothing passes.
-static bool holds_more(const struct tir_inst *store)
+// Sums of other products, and what a thread loads for each column, are all there in front of the
+// first chunk, whose barrier nothing passes, unless they are computed in chunks.
+static bool holds_more(const struct stores *s, struct tir_inst *store, bool in_rows)
 {
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
+    struct outgoing o;
+    open(&o, s, store, in_rows);
+    const uint32_t many = tir_layout_size(o.type->layout, TIR_AXIS_REG) / 2; // of a thread
     for (const struct tir_inst *inst = store->prev; inst; inst = inst->prev) {
         const struct tir_type *of = inst->result_count ? inst->results[0]->type : NULL;
-        if (inst->op == TIR_OP_DOT || (inst->op == TIR_OP_LOAD && tir_type_is_tile(of) &&
-                                       of->shape[of->rank - 1] == t->shape[t->rank - 1] &&
-                                       tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL))
+        if (inst->op == TIR_OP_LOAD && tir_type_is_tile(of) &&
+            tir_layout_size(of->layout, TIR_AXIS_REG) >= many &&
+            !(o.is_computed && tir_columns_has(&o.columns, inst->results[0])) &&
+            tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
+            return true;
+        if (inst->op == TIR_OP_DOT && !o.is_computed)
             return true;
         for (uint32_t i = 0; i < inst->region_count; i++)
             tir_foreach_inst_in(inner, inst->regions[i])
-                if (inner->op == TIR_OP_DOT && tir_type_is_tile(inner->results[0]->type))
+                if (!o.is_computed && inner->op == TIR_OP_DOT &&
+                    tir_type_is_tile(inner->results[0]->type))
                     return true;
     }
     return false;
@@ -627,17 +664,15 @@ static bool holds_more(const struct tir_inst *store)
 static bool make_store(struct stores *s, struct tir_inst *store)
 {
     struct tir_func *f = s->f;
-    const struct tir_value *value = store->operands[TIR_STORE_VALUE];
-    const char *no_chunks = refuse_chunks(f, store);
+    const char *no_chunks = refuse_chunks(s, store);
     const char *no_copy = tir_tma_refusal(f, s->cx->target, s->ranges, store);
     if (!no_chunks && !no_copy)
-        no_copy = refuse_buffers(f, store);
+        no_copy = refuse_buffers(s, store);
     const char *why = no_chunks ? no_chunks : no_copy;
-    const bool by_rows = !no_chunks && cuts_rows(f, store);
-    const bool has_rows =
-        !no_chunks && !by_rows && stores_rows(store) && row_columns(f, value->type);
+    const bool by_rows = !no_chunks && cuts_rows(s, store);
+    const bool has_rows = !no_chunks && !by_rows && stores_rows(store) && row_columns(s, store);
     bool staged = !no_chunks && (!no_copy || has_rows);
-    if (staged && s->lives.f && holds_more(store))
+    if (staged && s->lives.f && holds_more(s, store, no_copy))
         why = "threads hold more than the sums";
     else if (staged && !has_room(s, store, no_copy))
         why = no_room;
@@ -669,7 +704,7 @@ static bool make_atomics(struct stores *s)
     const char **why = arena_array(s->cx->scratch, const char *, s->atomics.len);
     bool changed = false;
     for (uint32_t i = 0; i < s->atomics.len; i++) {
-        why[i] = refuse_atomics(s->f, s->cx, s->ranges, uses, tir_ref_base(s->atomics.at[i]));
+        why[i] = refuse_atomics(s, uses, tir_ref_base(s->atomics.at[i]));
         why[i] = why[i] || has_room(s, s->atomics.at[i], false) ? why[i] : no_room;
     }
     for (uint32_t i = 0; i < s->atomics.len; i++) {

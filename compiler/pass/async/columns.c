@@ -20,6 +20,16 @@
 // the same columns of its operands. Other values are computed whole, and a chunk is an extract of
 // them. Loads move past the stores of earlier chunks, so only loads of tensors that the kernel does
 // not write are included.
+//
+// Of wide sums in tensor memory two warpgroups have half of the columns each, and no thread of the
+// second has anything of the first chunk. Then the sums are loaded in chunks, which they share
+// again, where they were loaded as a whole: what frees their place stands behind that.
+//
+//     let s: f32[128, 256] in S[(4, 32, 2, 128) : (1@warpid, 1@laneid, 4@warpid, 1)] = load(sums);
+// becomes
+//     let s0: f32[128, 64] in S[(4, 32, 2, 32) : (1@warpid, 1@laneid, 4@warpid, 1)] =
+//         load(sums[0:+128, 0:+64]);
+//     let s1: f32[128, 64] in ... = load(sums[0:+128, 64:+64]);
 
 #include "pass/async/columns.h"
 
@@ -41,17 +51,33 @@ static const struct tir_type *part_type(const struct tir_columns *c, const struc
     struct tir_type t = *v->type;
     t.shape[t.rank - 1] = c->count;
     if (t.layout)
-        t.layout = tir_layout_part(types, t.layout, t.shape);
+        t.layout = c->is_spread ? tir_layout_narrow(types, t.layout, c->count)
+                                : tir_layout_part(types, t.layout, t.shape);
     bool fits = t.layout || v->kind == TIR_VALUE_CONST;
     return fits ? tir_type_get(types, &t) : NULL;
+}
+
+static bool is_of_sums(const struct tir_inst *load)
+{
+    return load->op == TIR_OP_LOAD && tir_ref_base(load)->type->space == TIR_SPACE_TMEM;
+}
+
+// Do warpgroups share the columns of a chunk as a load from tensor memory shares them?
+static bool can_load_sums(const struct tir_columns *c, const struct tir_inst *load)
+{
+    const struct tir_type *t = part_type(c, load->results[0]);
+    const bool is_pair = tir_tmem_is_pair(tir_ref_base(load));
+    return c->is_spread && t->rank == 2 && !tir_tmem_folds(t->shape[0], is_pair) &&
+           t->layout == tir_layout_tmem(c->f->module->types, t->shape, c->warps, is_pair);
 }
 
 static bool can_load(const struct tir_columns *c, const struct tir_inst *load)
 {
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
-    if (!tir_is_only_read(c->f, tir_ref_base(load)) || load->operands[TIR_LOAD_MASK] ||
-        (pad && !tir_type_is_scalar(pad->type)))
+    const bool can =
+        is_of_sums(load) ? can_load_sums(c, load) : tir_is_only_read(c->f, tir_ref_base(load));
+    if (!can || load->operands[TIR_LOAD_MASK] || (pad && !tir_type_is_scalar(pad->type)))
         return false;
     for (uint32_t d = 0; d < box->list_count; d++)
         if (box->list[d] < 0)
@@ -129,19 +155,15 @@ static void see_operands(const struct tir_inst *inst, uint32_t *seen)
             see_operands(in, seen);
 }
 
-void tir_columns_init(struct tir_columns *c, struct tir_func *f, struct tir_arena *scratch,
-                      struct tir_inst *store, struct tir_value *buffer, int64_t count)
+bool tir_columns_has(const struct tir_columns *c, const struct tir_value *v)
 {
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    *c = (struct tir_columns){.f = f,
-                              .scratch = scratch,
-                              .whole = t->shape[t->rank - 1],
-                              .inside = bitset_new(scratch, f->value_count),
-                              .buffer = buffer,
-                              .warps = tir_crew_of(f, store).warps,
-                              .count = count};
-    const uint32_t *uses = tir_count_uses(scratch, f);
-    uint32_t *seen = arena_array(scratch, uint32_t, f->value_count);
+    return v->id < c->inside.bits && bitset_has(&c->inside, v->id);
+}
+
+static void find_inside(struct tir_columns *c, struct tir_inst *store)
+{
+    const uint32_t *uses = tir_count_uses(c->scratch, c->f);
+    uint32_t *seen = arena_array(c->scratch, uint32_t, c->f->value_count);
     see_operands(store, seen);
     for (const struct tir_inst *inst = store->prev; inst; inst = inst->prev) {
         if (!can_divide(c, inst) || seen[inst->results[0]->id] != uses[inst->results[0]->id])
@@ -155,6 +177,41 @@ void tir_columns_init(struct tir_columns *c, struct tir_func *f, struct tir_aren
     }
 }
 
+// Is all that the chunks of inst come from computed in chunks, too?
+static bool is_closed(const struct tir_columns *c, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        if (v && is_divided(c, v) && v->kind != TIR_VALUE_CONST && !tir_columns_has(c, v))
+            return false;
+    }
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
+            if (!is_closed(c, in))
+                return false;
+    return true;
+}
+
+bool tir_columns_init(struct tir_columns *c, struct tir_func *f, struct tir_arena *scratch,
+                      struct tir_inst *store, int64_t count)
+{
+    struct tir_value *stored = store->operands[TIR_STORE_VALUE];
+    *c = (struct tir_columns){.f = f,
+                              .scratch = scratch,
+                              .whole = stored->type->shape[stored->type->rank - 1],
+                              .inside = bitset_new(scratch, f->value_count),
+                              .stored = stored,
+                              .block = store->block,
+                              .warps = tir_crew_of(f, store).warps,
+                              .count = count};
+    c->is_spread = !part_type(c, stored);
+    find_inside(c, store);
+    bool fits = !c->is_spread || tir_columns_has(c, stored);
+    for (const struct tir_inst *inst = store->prev; c->is_spread && inst; inst = inst->prev)
+        fits &= !inst->result_count || !tir_columns_has(c, inst->results[0]) || is_closed(c, inst);
+    return fits;
+}
+
 static struct tir_value *build_part(struct tir_columns *c, struct tir_builder *b,
                                     struct tir_value *v);
 
@@ -162,7 +219,7 @@ static struct tir_value *build_part(struct tir_columns *c, struct tir_builder *b
 static bool is_staged(const struct tir_columns *c, const struct tir_inst *load)
 {
     const struct tir_type *t = part_type(c, load->results[0]), *buffer = c->buffer->type;
-    return t->elem == buffer->elem && t->rank == 2 && buffer->rank == 2 &&
+    return !is_of_sums(load) && t->elem == buffer->elem && t->rank == 2 && buffer->rank == 2 &&
            t->shape[0] == buffer->shape[0] && tir_tensor_alignment(c->f, tir_ref_base(load)) < 16;
 }
 
@@ -256,9 +313,16 @@ static struct tir_value *build_again(struct tir_columns *c, struct tir_builder *
     return x;
 }
 
-static bool is_inside(const struct tir_columns *c, const struct tir_value *v)
+// Is inst, in the block of the store, a load from tensor memory, or a branch that may load?
+static bool brings_sums(const struct tir_columns *c, const struct tir_inst *inst)
 {
-    return v->id < c->inside.bits && bitset_has(&c->inside, v->id);
+    bool loads = is_of_sums(inst);
+    if (inst->block != c->block)
+        return false;
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
+            loads |= is_of_sums(in);
+    return loads;
 }
 
 // v's columns of the chunk; v, if it has the same value in each column. Those of its operands that
@@ -273,8 +337,9 @@ static struct tir_value *part_of(struct tir_columns *c, struct tir_builder *b, s
     struct tir_value *x = tir_map_get(&c->built, tir_map_key(v));
     if (x)
         return x;
-    struct tir_builder here = *b;
-    bool again = is_inside(c, v);
+    bool again = tir_columns_has(c, v);
+    struct tir_builder here =
+        again && brings_sums(c, v->def) ? tir_builder_before(c->f, v->def) : *b;
     if (again)
         here.span = v->def->span;
     if (!again)
@@ -298,7 +363,7 @@ static enum tir_answer ask_for_part(void *user, struct tir_value *v)
 {
     const struct part *part = user;
     bool is_built = tir_map_get(&part->c->built, tir_map_key(v));
-    if (is_divided(part->c, v) && is_inside(part->c, v) && !is_built)
+    if (is_divided(part->c, v) && tir_columns_has(part->c, v) && !is_built)
         return TIR_IF_OPERANDS;
     part_of(part->c, part->b, v);
     return TIR_YES;
@@ -322,9 +387,10 @@ static struct tir_value *build_part(struct tir_columns *c, struct tir_builder *b
 }
 
 struct tir_value *tir_columns_build(struct tir_columns *c, struct tir_builder *b,
-                                    struct tir_value *stored, int64_t start)
+                                    struct tir_value *buffer, int64_t start)
 {
+    c->buffer = buffer;
     c->start = start;
     tir_map_init(&c->built, c->scratch);
-    return build_part(c, b, stored);
+    return build_part(c, b, c->stored);
 }
