@@ -50,186 +50,14 @@
 
 #include "ir/effect.h"
 #include "ir/walk.h"
-#include "machine/budget.h"
 #include "machine/target.h"
-#include "pass/async/columns.h"
 #include "pass/async/pipeline.h"
+#include "pass/async/stores.h"
 #include "pass/async/tma.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
-#include "pass/sync/crew.h"
-#include "pass/sync/life.h"
 
 static const char no_room[] = "shared memory has no room for it";
-
-struct turns { // buffers of one type that the chunks of a block's stores go through
-    const struct tir_block *block;
-    const struct tir_type *type;
-    struct tir_value *buffers[TIR_BUDGET_STORE_BUFFERS];
-    uint32_t count, next;
-};
-
-struct stores {
-    struct tir_func *f;
-    struct tir_pass_cx *cx;
-    struct tir_ranges *ranges;
-    VEC(struct tir_inst *) stores, atomics; // of tiles, to tensors
-    VEC(struct turns) turns;
-    struct tir_lives
-        lives; // of shared memory where slots are made already; without `f`: they are not
-};
-
-struct outgoing {
-    struct tir_func *f;
-    struct tir_inst *store;      // or an atomic
-    const struct tir_type *type; // of the value; of runs of its columns, a dimension in front
-    int64_t runs;                // of columns, each in warps of its own, or 1
-    uint32_t warps;              // that the value is spread over
-    uint32_t cut;                // the dimension that chunks divide: the columns, or the rows
-    int64_t extent;              // of a chunk along it
-    bool is_computed;            // a chunk at a time, of columns
-    struct tir_columns columns;  // those of the widest chunk
-};
-
-// Is inst an atomic of each round of a loop of products, small enough for a buffer of its own?
-static bool repeats(const struct tir_inst *inst)
-{
-    const struct tir_inst *loop = inst->block->owner;
-    while (loop && !tir_is_loop(loop))
-        loop = loop->block->owner;
-    if (inst->op != TIR_OP_ATOMIC || !loop || loop->op == TIR_OP_TILES ||
-        tir_type_bytes(inst->operands[TIR_STORE_VALUE]->type) > TIR_BUDGET_ROUND_BYTES)
-        return false;
-    tir_foreach_inst_within(dot, loop) if (tir_dot_on_warpgroups(dot) &&
-                                           dot->block->owner == loop) return true;
-    return false;
-}
-
-// Columns of the next chunk of the store, with `left` of a row: as many as a power of two of bytes
-// holds, or all.
-static int64_t chunk_columns(const struct tir_inst *store, int64_t left)
-{
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    if (repeats(store))
-        return left;
-    const uint32_t bits = tir_elems[t->elem].bits;
-    int64_t bytes = TIR_BUDGET_STORE_BYTES;
-    while (bytes > left * bits / 8)
-        bytes /= 2;
-    return bytes * 8 / bits;
-}
-
-// Rows of a chunk, if chunks are rows: at most as many bytes as 128 rows of a chunk of columns.
-static int64_t chunk_rows(const struct tir_type *t)
-{
-    const int64_t row = t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8;
-    int64_t rows = 1;
-    while (2 * rows * row <= 128 * TIR_BUDGET_STORE_BYTES &&
-           t->shape[t->rank - 2] % (2 * rows) == 0)
-        rows *= 2;
-    return rows;
-}
-
-// Would each thread have its part of chunks of `extent` along dimension `cut`?
-static bool has_parts(const struct tir_func *f, const struct tir_type *t, uint32_t cut,
-                      int64_t extent)
-{
-    int64_t shape[TIR_MAX_RANK];
-    memcpy(shape, t->shape, sizeof(shape));
-    shape[cut] = extent;
-    return tir_layout_part(f->module->types, t->layout, shape);
-}
-
-// Would each thread have its part of chunks of `extent` columns? Of what follows from sums in
-// tensor memory it has that if they are loaded in chunks.
-static bool has_part(const struct stores *s, struct tir_inst *store, int64_t extent)
-{
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    struct tir_columns columns;
-    return has_parts(s->f, t, t->rank - 1, extent) ||
-           (s->lives.f && tir_columns_init(&columns, s->f, s->cx->scratch, store, extent));
-}
-
-// Columns of a chunk if they leave through registers: equal parts of a row of 128 to 256 bytes,
-// whole atoms of the swizzle where the row is, or else 256 bytes and a rest. 0: threads have no
-// such parts. One buffer is as large as two of tensor copies.
-static int64_t row_columns(const struct stores *s, struct tir_inst *store)
-{
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    const uint32_t bits = tir_elems[t->elem].bits, last = t->rank - 1;
-    const int64_t whole = t->shape[last], least = TIR_BUDGET_STORE_BYTES * 8 / bits;
-    const int64_t most = TIR_MIN(whole, TIR_BUDGET_STORE_BUFFERS * least);
-    const int64_t unit = whole * bits / 8 % TIR_BUDGET_STORE_BYTES ? 16 : TIR_BUDGET_STORE_BYTES;
-    for (int64_t n = most; n >= TIR_MIN(least, whole); n--)
-        if (whole % n == 0 && n * bits / 8 % unit == 0 && has_part(s, store, n))
-            return n;
-    return has_part(s, store, most) && has_part(s, store, whole % most) ? most : 0;
-}
-
-// Have all threads parts of all chunks of columns?
-static bool has_columns(const struct stores *s, struct tir_inst *store)
-{
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    int64_t extent, left = t->shape[t->rank - 1];
-    for (; left; left -= extent) {
-        extent = chunk_columns(store, left);
-        if (!has_part(s, store, extent))
-            return false;
-    }
-    return true;
-}
-
-// Do chunks of rows serve?
-static bool cuts_rows(const struct stores *s, struct tir_inst *store)
-{
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    return !has_columns(s, store) && t->rank == 2 &&
-           tir_layout_size(t->layout, TIR_AXIS_REG) >= TIR_BUDGET_ROW_CHUNK_ELEMENTS &&
-           has_parts(s->f, t, t->rank - 2, chunk_rows(t));
-}
-
-static const int64_t runs_first[] = {1, 0, 2}; // the permutation of rows, runs, columns
-
-// A value whose columns lie in runs, each in warps of its own, with the runs in front. NULL: they
-// do not, or a chunk of each run is not a part that each thread has.
-static const struct tir_type *in_runs(const struct stores *s, struct tir_inst *store)
-{
-    struct tir_types *types = s->f->module->types;
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    if (!s->lives.f || t->rank != 2 || t->shape[1] % 2 || has_columns(s, store) ||
-        cuts_rows(s, store))
-        return NULL;
-    struct tir_type split = {
-        .elem = t->elem, .rank = 3, .shape = {t->shape[0], 2, t->shape[1] / 2}};
-    split.layout = tir_layout_reshape(types, t->layout, split.rank, split.shape);
-    if (!split.layout)
-        return NULL;
-    struct tir_type turned = split;
-    for (uint32_t d = 0; d < split.rank; d++)
-        turned.shape[d] = split.shape[runs_first[d]];
-    turned.layout = tir_layout_permute(types, split.layout, runs_first);
-    for (int64_t extent, left = turned.shape[2]; left; left -= extent) {
-        extent = chunk_columns(store, left);
-        if (!has_parts(s->f, &turned, 2, extent))
-            return NULL;
-    }
-    return tir_type_get(types, &turned);
-}
-
-// Why the value of the store cannot leave in chunks.
-static const char *refuse_chunks(const struct stores *s, struct tir_inst *store)
-{
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    uint32_t bits = tir_elems[t->elem].bits;
-    if (t->rank < 2 || bits < 8)
-        return "it has one dimension or elements smaller than a byte";
-    int64_t bytes = t->shape[t->rank - 1] * bits / 8;
-    if (bytes % 16)
-        return "its rows are not a multiple of 16 bytes";
-    if (!has_columns(s, store) && !cuts_rows(s, store) && !in_runs(s, store))
-        return "its columns are spread over warps";
-    return NULL;
-}
 
 // Are the value's rows a slice of the tensor's rows, of which every element is stored?
 static bool stores_rows(const struct tir_inst *store)
@@ -239,122 +67,6 @@ static bool stores_rows(const struct tir_inst *store)
         if (box->list[d] < 0)
             return false;
     return !store->operands[TIR_STORE_MASK] && box->list[box->list_count - 1] > 0;
-}
-
-static const struct tir_type *chunk_type(const struct outgoing *o)
-{
-    struct tir_type t = *o->type;
-    t.shape[o->cut] = o->extent;
-    t.layout = NULL;
-    return tir_type_get(o->f->module->types, &t);
-}
-
-static const struct tir_type *buffer_type(const struct outgoing *o)
-{
-    struct tir_types *types = o->f->module->types;
-    struct tir_type t = *chunk_type(o);
-    uint32_t bits = tir_elems[t.elem].bits;
-    t.space = TIR_SPACE_SHARED;
-    bool one_row = tir_type_count(&t) == t.shape[t.rank - 1]; // which no other row conflicts with
-    uint32_t swizzle = one_row ? 0 : tir_layout_swizzle_for(t.shape[t.rank - 1] * bits / 8);
-    t.layout = tir_layout_memory(types, t.rank, t.shape, bits, swizzle);
-    return tir_type_get(types, &t);
-}
-
-// Where buffers of an atomic that repeats are made, to keep their bytes: in front of its loops.
-static struct tir_inst *outermost_loop(struct tir_inst *inst)
-{
-    struct tir_inst *found = inst;
-    for (struct tir_inst *up = inst->block->owner; up && up->op != TIR_OP_TILES;
-         up = up->block->owner)
-        found = tir_is_loop(up) ? up : found;
-    return found;
-}
-
-// Atomics are made first, wherever they stand: a store in front of one needs its buffers earlier.
-static void make_before(struct turns *turns, struct tir_inst *store)
-{
-    struct tir_inst *inst = store;
-    while (inst && inst != turns->buffers[0]->def)
-        inst = inst->next;
-    for (uint32_t i = 0; inst && i < turns->count; i++)
-        tir_move_before(turns->buffers[i]->def, store);
-}
-
-// The buffers that there are for chunks of this extent; NULL: none.
-static struct turns *find_turns(struct stores *s, const struct outgoing *o)
-{
-    const struct tir_type *type = buffer_type(o);
-    if (repeats(o->store))
-        return NULL;
-    vec_foreach(struct turns, t, &s->turns)
-        if (t->block == o->store->block && t->type == type)
-            return t;
-    return NULL;
-}
-
-// At most: those of runs hold a chunk of each.
-static int64_t buffers_of(const struct outgoing *o)
-{
-    return TIR_MAX(TIR_BUDGET_STORE_BUFFERS / o->runs, 1);
-}
-
-// The buffers of chunks of this extent; `count` of them, unless there are such.
-static struct turns *turns_of(struct stores *s, const struct outgoing *o, int64_t count)
-{
-    struct tir_inst *before = repeats(o->store) ? outermost_loop(o->store) : o->store;
-    struct turns *found = find_turns(s, o);
-    struct turns turns = {.block = before->block, .type = buffer_type(o)};
-    if (found) {
-        make_before(found, before);
-        return found;
-    }
-    struct tir_builder b = tir_builder_before(s->f, before);
-    turns.count = (uint32_t)TIR_MIN(count, buffers_of(o));
-    for (uint32_t i = 0; i < turns.count; i++) {
-        turns.buffers[i] = tir_build1(&b, TIR_OP_ALLOC, turns.type, NULL, 0);
-        turns.buffers[i]->name = tir_intern_cstr(s->f->module->names, "out");
-    }
-    vec_push(s->cx->scratch, &s->turns, turns);
-    return &s->turns.at[s->turns.len - 1];
-}
-
-static struct tir_value *next_buffer(struct turns *turns)
-{
-    return turns->buffers[turns->next++ % turns->count];
-}
-
-static struct tir_value *build_whole(const struct outgoing *o, struct tir_builder *b)
-{
-    struct tir_value *v = o->store->operands[TIR_STORE_VALUE];
-    struct tir_types *types = o->f->module->types;
-    struct tir_type split = *v->type;
-    if (o->runs == 1)
-        return v;
-    split.rank = 3;
-    for (uint32_t d = 0; d < split.rank; d++)
-        split.shape[runs_first[d]] = o->type->shape[d];
-    split.layout = tir_layout_reshape(types, v->type->layout, split.rank, split.shape);
-    v = tir_build1(b, TIR_OP_RESHAPE, tir_type_get(types, &split), &v, 1);
-    v = tir_build1(b, TIR_OP_PERMUTE, o->type, &v, 1);
-    tir_set_list(o->f, v->def, TIR_ATTR_permutation, runs_first, split.rank);
-    return v;
-}
-
-// The chunk's part of the value, in the layout in which each thread keeps what it has.
-static struct tir_value *build_chunk(const struct outgoing *o, struct tir_builder *b,
-                                     struct tir_value *whole, int64_t start)
-{
-    if (o->extent == o->type->shape[o->cut])
-        return whole;
-    struct tir_types *types = o->f->module->types;
-    const struct tir_type *part = chunk_type(o);
-    part = tir_type_with_layout(types, part, tir_layout_part(types, o->type->layout, part->shape));
-    struct tir_value *x = tir_build1(b, TIR_OP_EXTRACT, part, &whole, 1);
-    int64_t starts[TIR_MAX_RANK] = {0};
-    starts[o->cut] = start;
-    tir_set_list(o->f, x->def, TIR_ATTR_start, starts, o->type->rank);
-    return x;
 }
 
 static void build_store(const struct outgoing *o, struct tir_builder *b, struct tir_value *x,
@@ -418,7 +130,7 @@ static void build_rows(const struct outgoing *o, struct tir_builder *b, int64_t 
                        struct tir_value *buffer)
 {
     struct tir_types *types = o->f->module->types;
-    struct tir_type t = *chunk_type(o);
+    struct tir_type t = *tir_outgoing_chunk_type(o);
     uint32_t order[TIR_MAX_RANK];
     for (uint32_t d = 0; d < o->type->rank; d++)
         order[d] = o->type->rank - 1 - d;
@@ -434,41 +146,6 @@ static void build_rows(const struct outgoing *o, struct tir_builder *b, int64_t 
     tir_copy_attr(o->f, store, o->store, TIR_ATTR_cache);
 }
 
-// in_rows: it leaves through registers again, in rows.
-static void open(struct outgoing *o, const struct stores *s, struct tir_inst *store, bool in_rows)
-{
-    struct tir_func *f = s->f;
-    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
-    const struct tir_type *runs = in_rows ? NULL : in_runs(s, store);
-    *o = (struct outgoing){.f = f,
-                           .store = store,
-                           .type = runs ? runs : t,
-                           .runs = runs ? runs->shape[0] : 1,
-                           .warps = tir_crew_of(f, store).warps};
-    o->cut = o->type->rank - 1;
-    o->extent = in_rows ? row_columns(s, store) : chunk_columns(store, o->type->shape[o->cut]);
-    if (!in_rows && cuts_rows(s, store)) {
-        o->cut = t->rank - 2;
-        o->extent = chunk_rows(t);
-    }
-    // Accumulators of warpgroups stay in registers, and ptxas computes the rest where it is stored.
-    o->is_computed = in_rows || (s->lives.f && o->runs == 1 && o->cut + 1 == o->type->rank);
-    if (o->is_computed)
-        tir_columns_init(&o->columns, f, s->cx->scratch, store, o->extent);
-}
-
-// The chunk of the value that begins at `start`, on its way to the buffer.
-static struct tir_value *build_part(struct outgoing *o, struct stores *s, struct tir_builder *b,
-                                    struct tir_value *whole, int64_t start,
-                                    struct tir_value *buffer)
-{
-    if (!o->is_computed)
-        return build_chunk(o, b, whole, start);
-    if (o->columns.count != o->extent)
-        tir_columns_init(&o->columns, o->f, s->cx->scratch, o->store, o->extent);
-    return tir_columns_build(&o->columns, b, buffer, start);
-}
-
 // "store of D", "atomic add to D"
 static const char *text_of(struct tir_arena *arena, const struct tir_inst *store)
 {
@@ -480,36 +157,21 @@ static const char *text_of(struct tir_arena *arena, const struct tir_inst *store
         .ptr;
 }
 
-// The part of a buffer that holds the chunk of one run.
-static struct tir_value *build_run(const struct outgoing *o, struct tir_builder *b,
-                                   struct tir_value *buffer, int64_t run)
-{
-    struct tir_types *types = o->f->module->types;
-    struct tir_type t = *buffer->type;
-    if (o->runs == 1)
-        return buffer;
-    t.rank--;
-    memcpy(t.shape, buffer->type->shape + 1, t.rank * sizeof(*t.shape));
-    t.layout = tir_layout_memory(types, t.rank, t.shape, tir_elems[t.elem].bits,
-                                 buffer->type->layout->swizzle);
-    return tir_build_slot(b, buffer, tir_const_index(o->f, run), tir_type_get(types, &t));
-}
-
 static void send(struct stores *s, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, s, store, false);
+    tir_outgoing_open(&o, s, store, false);
     const int64_t whole = o.type->shape[o.cut];
     uint32_t chunks = 0;
     struct tir_builder b = tir_builder_before(s->f, store);
-    struct tir_value *value = build_whole(&o, &b);
+    struct tir_value *value = tir_outgoing_value(&o, &b);
     for (int64_t start = 0; start < whole; start += o.extent, chunks += (uint32_t)o.runs) {
         if (o.cut + 1 == o.type->rank)
-            o.extent = chunk_columns(store, whole - start);
-        struct tir_value *buffer = next_buffer(turns_of(s, &o, (whole - start) / o.extent));
-        build_store(&o, &b, build_part(&o, s, &b, value, start, buffer), buffer);
+            o.extent = tir_outgoing_columns(store, whole - start);
+        struct tir_value *buffer = tir_turns_next(s, &o, (whole - start) / o.extent);
+        build_store(&o, &b, tir_outgoing_chunk(&o, s, &b, value, start, buffer), buffer);
         for (int64_t run = 0; run < o.runs; run++)
-            build_store_async(&o, &b, run * whole + start, build_run(&o, &b, buffer, run));
+            build_store_async(&o, &b, run * whole + start, tir_outgoing_run(&o, &b, buffer, run));
     }
     tir_receipt_add(s->cx, TIR_TOPIC_COPY, store->span, "%s: tma, in %u chunk%s%s",
                     text_of(s->cx->scratch, store), chunks, chunks == 1 ? "" : "s",
@@ -520,62 +182,29 @@ static void send(struct stores *s, struct tir_inst *store)
 static void send_rows(struct stores *s, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, s, store, true);
+    tir_outgoing_open(&o, s, store, true);
     const int64_t whole = o.type->shape[o.cut];
     struct tir_builder b = tir_builder_before(s->f, store);
-    struct tir_value *buffer = next_buffer(turns_of(s, &o, 1));
+    struct tir_value *buffer = tir_turns_next(s, &o, 1);
     for (int64_t start = 0; start < whole; start += o.extent) {
         o.extent = TIR_MIN(o.extent, whole - start);
-        build_store(&o, &b, build_part(&o, s, &b, NULL, start, buffer), buffer);
+        build_store(&o, &b, tir_outgoing_chunk(&o, s, &b, NULL, start, buffer), buffer);
         build_rows(&o, &b, start, buffer);
     }
     tir_remove(store);
-}
-
-// Chunks of one width have one tensor map.
-static uint32_t count_widths(const struct outgoing *o)
-{
-    uint32_t widths = 1;
-    int64_t extent = o->extent;
-    for (int64_t left = o->type->shape[o->cut] - extent; o->cut + 1 == o->type->rank && left;
-         left -= extent) {
-        const int64_t before = extent;
-        extent = chunk_columns(o->store, left);
-        widths += extent != before;
-    }
-    return widths;
-}
-
-// Bytes of the buffers that the store will go through and that there are not yet.
-static int64_t new_bytes(struct stores *s, struct tir_inst *store, bool in_rows)
-{
-    struct outgoing o;
-    open(&o, s, store, in_rows);
-    const int64_t whole = o.type->shape[o.cut];
-    int64_t bytes = 0, last = 0; // last: the extent of the chunk before
-    for (int64_t start = 0; start < whole; start += o.extent) {
-        if (!in_rows && o.cut + 1 == o.type->rank)
-            o.extent = chunk_columns(store, whole - start);
-        o.extent = TIR_MIN(o.extent, whole - start);
-        const int64_t turns = in_rows ? 1 : (whole - start) / o.extent;
-        if (o.extent != last && !find_turns(s, &o))
-            bytes += TIR_MIN(turns, buffers_of(&o)) * tir_buffer_bytes(buffer_type(&o));
-        last = o.extent;
-    }
-    return bytes;
 }
 
 // Why tensor copies cannot take the chunks out of their buffers; NULL: they can.
 static const char *refuse_buffers(const struct stores *s, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, s, store, false);
-    const struct tir_type *t = buffer_type(&o);
+    tir_outgoing_open(&o, s, store, false);
+    const struct tir_type *t = tir_outgoing_buffer_type(&o);
     int64_t box[TIR_MAX_RANK];
     memcpy(box, t->shape, sizeof(box));
     box[0] = o.runs > 1 ? 0 : box[0]; // a run at a time
     const char *no_boxes = tir_tma_boxes_refusal(t->layout, box, NULL, t->elem);
-    return no_boxes ? no_boxes : tir_tma_maps_refusal(s->f, store, count_widths(&o));
+    return no_boxes ? no_boxes : tir_tma_maps_refusal(s->f, store, tir_outgoing_widths(&o));
 }
 
 // Why tensor copies cannot take part of what an atomic does; NULL: they can.
@@ -609,7 +238,7 @@ static const char *refuse_atomics(const struct stores *s, const uint32_t *uses,
         const char *why = refuse_atomic(s->f, uses, inst);
         if (!why && !tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type))
             why = "the kernel has other accesses to the tensor";
-        why = why ? why : refuse_chunks(s, inst);
+        why = why ? why : tir_outgoing_refusal(s, inst);
         why = why ? why : tir_tma_refusal(s->f, s->cx->target, s->ranges, inst);
         why = why ? why : refuse_buffers(s, inst);
         if (why)
@@ -618,30 +247,12 @@ static const char *refuse_atomics(const struct stores *s, const uint32_t *uses,
     return NULL;
 }
 
-// Slots that are made later leave room for buffers, others may not.
-static bool has_room(struct stores *s, struct tir_inst *store, bool in_rows)
-{
-    struct tir_lives *l = &s->lives;
-    if (!l->f)
-        return true;
-    const struct tir_life in = {.role = tir_crew_of(s->f, store).role,
-                                .begin = l->order.begin[store->id],
-                                .end = l->order.end[store->id],
-                                .bytes = new_bytes(s, store, in_rows),
-                                .alignment = TIR_SWIZZLE_BYTES};
-    vec_push(l->arena, &l->buffers, in);
-    if (tir_lives_place(l) <= s->cx->target->shared_per_cta)
-        return true;
-    l->buffers.len--;
-    return false;
-}
-
 // Sums of other products, and what a thread loads for each column, are all there in front of the
 // first chunk, whose barrier nothing passes, unless they are computed in chunks.
 static bool holds_more(const struct stores *s, struct tir_inst *store, bool in_rows)
 {
     struct outgoing o;
-    open(&o, s, store, in_rows);
+    tir_outgoing_open(&o, s, store, in_rows);
     const uint32_t many = tir_layout_size(o.type->layout, TIR_AXIS_REG) / 2; // of a thread
     for (const struct tir_inst *inst = store->prev; inst; inst = inst->prev) {
         const struct tir_type *of = inst->result_count ? inst->results[0]->type : NULL;
@@ -664,17 +275,18 @@ static bool holds_more(const struct stores *s, struct tir_inst *store, bool in_r
 static bool make_store(struct stores *s, struct tir_inst *store)
 {
     struct tir_func *f = s->f;
-    const char *no_chunks = refuse_chunks(s, store);
+    const char *no_chunks = tir_outgoing_refusal(s, store);
     const char *no_copy = tir_tma_refusal(f, s->cx->target, s->ranges, store);
     if (!no_chunks && !no_copy)
         no_copy = refuse_buffers(s, store);
     const char *why = no_chunks ? no_chunks : no_copy;
-    const bool by_rows = !no_chunks && cuts_rows(s, store);
-    const bool has_rows = !no_chunks && !by_rows && stores_rows(store) && row_columns(s, store);
+    const bool by_rows = !no_chunks && tir_outgoing_cuts_rows(s, store);
+    const bool has_rows =
+        !no_chunks && !by_rows && stores_rows(store) && tir_outgoing_row_columns(s, store);
     bool staged = !no_chunks && (!no_copy || has_rows);
     if (staged && s->lives.f && holds_more(s, store, no_copy))
         why = "threads hold more than the sums";
-    else if (staged && !has_room(s, store, no_copy))
+    else if (staged && !tir_turns_have_room(s, store, no_copy))
         why = no_room;
     staged = staged && (why == no_chunks || why == no_copy);
     if (why)
@@ -690,14 +302,6 @@ static bool make_store(struct stores *s, struct tir_inst *store)
     return true;
 }
 
-int64_t tir_store_buffers_bytes(const struct tir_type *value)
-{
-    const int64_t columns = value->shape[value->rank - 1];
-    const int64_t row = columns * tir_elems[value->elem].bits / 8;
-    return tir_type_count(value) / columns *
-           TIR_MIN(row, TIR_BUDGET_STORE_BUFFERS * TIR_BUDGET_STORE_BYTES);
-}
-
 static bool make_atomics(struct stores *s)
 {
     const uint32_t *uses = tir_count_uses(s->cx->scratch, s->f);
@@ -705,7 +309,7 @@ static bool make_atomics(struct stores *s)
     bool changed = false;
     for (uint32_t i = 0; i < s->atomics.len; i++) {
         why[i] = refuse_atomics(s, uses, tir_ref_base(s->atomics.at[i]));
-        why[i] = why[i] || has_room(s, s->atomics.at[i], false) ? why[i] : no_room;
+        why[i] = why[i] || tir_turns_have_room(s, s->atomics.at[i], false) ? why[i] : no_room;
     }
     for (uint32_t i = 0; i < s->atomics.len; i++) {
         struct tir_inst *atomic = s->atomics.at[i];
