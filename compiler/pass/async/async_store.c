@@ -19,9 +19,9 @@
 // elements outside. The barrier pass adds the fences and waits.
 //
 // If columns are spread over warps, as those of a turned accumulator are, and threads hold many
-// elements, a chunk is some of the rows instead. What follows from sums in tensor memory is computed
-// in chunks (columns.c). Of wide sums two warpgroups have half of the columns each. If they cannot
-// be loaded in chunks, as when rows are reduced, a buffer holds a chunk of either half:
+// elements, a chunk is some of the rows instead. What follows from sums in tensor memory is
+// computed in chunks (columns.c). Of wide sums two warpgroups have half of the columns each. If
+// they cannot be loaded in chunks, as when rows are reduced, a buffer holds a chunk of either half:
 //     let v: bf16[2, 128, 128] = permute(reshape(y), permutation = [1, 0, 2]);
 //     let v0: bf16[2, 128, 64] = extract(v, start = [0, 0, 0]);
 //     store(out[0:+2, 0:+128, 0:+64], v0);
