@@ -119,13 +119,26 @@ static const char *check_interface(const tir_artifact_kernel *kernel)
     return check_source_names(kernel);
 }
 
+static bool is_no_cluster(const uint32_t c[3])
+{
+    return !c[0] && !c[1] && !c[2];
+}
+
+static bool is_cluster(const uint32_t c[3])
+{
+    return c[0] && c[1] && c[2] && c[0] <= 16 && c[1] <= 16 && c[2] <= 16 &&
+           c[0] * c[1] * c[2] <= 16;
+}
+
 static const char *check_cluster(const tir_artifact_variant *variant)
 {
-    const uint32_t *c = variant->cluster;
-    if (!c[0] && !c[1] && !c[2])
-        return NULL;
-    if (!c[0] || !c[1] || !c[2] || c[0] > 16 || c[1] > 16 || c[2] > 16 || c[0] * c[1] * c[2] > 16)
+    const uint32_t *c = variant->cluster, *p = variant->preferred;
+    if ((!is_no_cluster(c) && !is_cluster(c)) || (!is_no_cluster(p) && !is_cluster(p)))
         return "a cluster is not of 1 to 16 CTAs";
+    if (p[0] && (!c[0] || p[0] % c[0] || p[1] % c[1] || p[2] != c[2]))
+        return "a preferred cluster is not made of clusters";
+    if (p[0] && (variant->persistent || variant->cooperative))
+        return "a variant with preferred clusters is persistent or cooperative";
     return NULL;
 }
 
@@ -181,7 +194,8 @@ static const char *check_open(const tir_artifact_variant *variant)
         variant->dynamic_shared || variant->grid[0].count || variant->grid[1].count ||
         variant->grid[2].count || variant->persistent || variant->ctas_per_sm ||
         variant->map_count || variant->watchdog || variant->role_count || variant->barrier_count ||
-        variant->waits || variant->cooperative)
+        variant->waits || variant->cooperative || variant->preferred[0] || variant->preferred[1] ||
+        variant->preferred[2])
         return "an open variant has what comes with its code";
     return NULL;
 }

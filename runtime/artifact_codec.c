@@ -376,6 +376,8 @@ static void io_variant(struct wire *w, tir_artifact_variant *variant)
     io_u32(w, &variant->is_open);
     io_u32(w, &variant->waits);
     io_u32(w, &variant->cooperative);
+    for (int i = 0; i < 3; i++)
+        io_u32(w, &variant->preferred[i]);
 }
 
 static void io_choice(struct wire *w, tir_artifact_choice *choice)

@@ -16,8 +16,9 @@
 
 // A checked launch. The parameter block is laid out as tir/artifact.h says.
 struct device_launch {
-    uint32_t grid[3], block[3], cluster[3]; // cluster all 0: none
-    bool cooperative;                       // all CTAs run together, or none
+    uint32_t grid[3], block[3];
+    uint32_t cluster[3], preferred[3]; // all 0: none
+    bool cooperative;                  // all CTAs run together, or none
     uint32_t dynamic_shared;
     const tir_artifact_variant *variant; // NULL: of PTX without a description
     const void *params;

@@ -304,6 +304,7 @@ static tir_status launch(tir_rt_device *device, void *stream, void *module, void
     memcpy(call.grid, launch->grid, sizeof call.grid);
     memcpy(call.block, launch->block, sizeof call.block);
     memcpy(call.cluster, launch->cluster, sizeof call.cluster);
+    memcpy(call.preferred, launch->preferred, sizeof call.preferred);
     pthread_mutex_lock(&e->lock);
     e->begin = e->end = launch->follows ? e->end : 0;
     tir_status status = emu_run(e->emu, module, name, &call, error);

@@ -185,6 +185,7 @@ static tir_status shape_grid(struct packing *p, const tir_artifact_variant *vari
 {
     static const int64_t limits[3] = {INT32_MAX, 65535, 65535};
     const uint32_t *cluster = variant->cluster;
+    const uint32_t *whole = variant->preferred[0] ? variant->preferred : cluster;
     for (int i = 0; i < 3; i++) {
         int64_t size;
         tir_status status =
@@ -198,9 +199,9 @@ static tir_status shape_grid(struct packing *p, const tir_artifact_variant *vari
         if (size < 0 || size > limits[i])
             return REFUSE(p, "%.*s: a grid of %lld CTAs along %c is not within 0 to %lld",
                           TIR_STR(p->info->name), (long long)size, "xyz"[i], (long long)limits[i]);
-        if (cluster[i] && size % cluster[i])
+        if (whole[i] && size % whole[i])
             return REFUSE(p, "%.*s: a grid of %lld CTAs along %c is not made of clusters of %u",
-                          TIR_STR(p->info->name), (long long)size, "xyz"[i], cluster[i]);
+                          TIR_STR(p->info->name), (long long)size, "xyz"[i], whole[i]);
         p->grid[i] = (uint32_t)size;
     }
     return variant->cooperative ? check_together(p, most) : TIR_OK;
@@ -232,6 +233,7 @@ static tir_status call_device(struct packing *p, void *stream, const tir_rt_laun
         .grid = {p->grid[0], p->grid[1], p->grid[2]},
         .block = {variant->threads, 1, 1},
         .cluster = {variant->cluster[0], variant->cluster[1], variant->cluster[2]},
+        .preferred = {variant->preferred[0], variant->preferred[1], variant->preferred[2]},
         .cooperative = variant->cooperative,
         .dynamic_shared = variant->dynamic_shared,
         .variant = variant,

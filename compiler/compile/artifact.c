@@ -165,17 +165,18 @@ static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
             (tir_artifact_variant){.entry = tir_str_of(f->name), .facts = f->facts, .is_open = 1};
         return fill_when(c, f, &variant->when);
     }
-    *variant = (tir_artifact_variant){.entry = tir_str_of(f->name),
-                                      .facts = f->facts,
-                                      .threads = f->threads,
-                                      .watchdog = c->request.options.watchdog &&
-                                                  tir_nvptx_can_watch(f, &c->request.target),
-                                      .cluster = {f->cluster[0], f->cluster[1], f->cluster[2]},
-                                      .dynamic_shared = (uint32_t)f->shared_bytes,
-                                      .persistent = f->persistent != 0,
-                                      .ctas_per_sm = f->persistent,
-                                      .waits = tir_nvptx_waits(f, &c->request.target),
-                                      .cooperative = tir_nvptx_is_cooperative(f)};
+    *variant = (tir_artifact_variant){
+        .entry = tir_str_of(f->name),
+        .facts = f->facts,
+        .threads = f->threads,
+        .watchdog = c->request.options.watchdog && tir_nvptx_can_watch(f, &c->request.target),
+        .cluster = {f->cluster[0], f->cluster[1], f->cluster[2]},
+        .preferred = {f->preferred[0], f->preferred[1], f->preferred[2]},
+        .dynamic_shared = (uint32_t)f->shared_bytes,
+        .persistent = f->persistent != 0,
+        .ctas_per_sm = f->persistent,
+        .waits = tir_nvptx_waits(f, &c->request.target),
+        .cooperative = tir_nvptx_is_cooperative(f)};
     fill_maps(c, f, variant);
     fill_names(c, f, variant);
     const struct tir_inst *yield = tir_yield_of(f->host);

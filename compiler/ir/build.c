@@ -335,7 +335,8 @@ bool tir_has_effect(const struct tir_inst *inst)
 
 uint32_t tir_func_ctas(const struct tir_func *f)
 {
-    return f->cluster[0] ? f->cluster[0] * f->cluster[1] * f->cluster[2] : 1;
+    const uint32_t *c = f->preferred[0] ? f->preferred : f->cluster;
+    return c[0] ? c[0] * c[1] * c[2] : 1;
 }
 
 uint32_t tir_carried_at(const struct tir_inst *inst)

@@ -277,10 +277,12 @@ struct tir_func {
     uint32_t when_count; // the last conditions choose this variant instead of being demanded
     uint32_t own_count;  // the first of those are `where` clauses of this configuration alone
     enum tir_form form;
-    const char *after;    // the last pass that ran on a program between passes; NULL: unknown
-    uint32_t facts;       // known facts: TIR_FACT_* of the artifact
-    uint32_t threads;     // per CTA; 0: not chosen yet
-    uint32_t cluster[3];  // CTAs of a cluster along each axis; all 0: no clusters
+    const char *after;   // the last pass that ran on a program between passes; NULL: unknown
+    uint32_t facts;      // known facts: TIR_FACT_* of the artifact
+    uint32_t threads;    // per CTA; 0: not chosen yet
+    uint32_t cluster[3]; // CTAs of a cluster along each axis; all 0: no clusters
+    // Multiples of those: what the device makes in place of several where it can; all 0: nothing.
+    uint32_t preferred[3];
     int64_t shared_bytes; // once placed
     uint32_t persistent;  // CTAs per multiprocessor of a persistent grid, else 0
     uint32_t config;      // number of the kernel's configuration, from 1 on; 0: none
@@ -363,7 +365,7 @@ static inline struct tir_value **tir_list(const struct tir_inst *inst, uint32_t 
     *count = inst->operand_count - tir_fixed_count(inst);
     return inst->operands + tir_fixed_count(inst);
 }
-uint32_t tir_func_ctas(const struct tir_func *f); // of a cluster; 1 without
+uint32_t tir_func_ctas(const struct tir_func *f); // of a cluster, the preferred one; 1 without
 // A reduction or scan combines so many tiles at a time, and has as many results; `at`: the position
 // of tile i among the operands.
 #define TIR_MAX_COMBINED 8

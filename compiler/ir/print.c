@@ -631,6 +631,9 @@ static void put_clauses(struct printer *p)
     if (f->cluster[0])
         tir_text_format(p->out, " cluster(%u, %u, %u)", f->cluster[0], f->cluster[1],
                         f->cluster[2]);
+    if (f->preferred[0])
+        tir_text_format(p->out, " preferred(%u, %u, %u)", f->preferred[0], f->preferred[1],
+                        f->preferred[2]);
     for (uint32_t i = 0; i < f->meta_count; i++)
         tir_text_format(p->out, "%s%s = " STR_FMT "%s", i ? ", " : " meta(", f->metas[i].name,
                         STR_ARG(f->metas[i].value), i + 1 == f->meta_count ? ")" : "");

@@ -162,6 +162,13 @@ static struct known either(struct known a, struct known b)
                           tir_gcd(a.divisor, b.divisor)};
 }
 
+// Between that of a stated cluster and that of a preferred one, which is a multiple.
+static struct known cluster_size(const struct tir_func *f, int64_t axis)
+{
+    const int64_t least = TIR_MAX(f->cluster[axis], 1);
+    return (struct known){least, TIR_MAX(f->preferred[axis], least), (uint64_t)least};
+}
+
 static struct known evaluate(struct tir_ranges *r, const struct tir_inst *inst)
 {
     const struct tir_type *t = inst->results[0]->type;
@@ -185,6 +192,8 @@ static struct known evaluate(struct tir_ranges *r, const struct tir_inst *inst)
         return (struct known){0, tir_func_ctas(f) - 1, 1};
     case TIR_OP_CTA_IN_CLUSTER:
         return (struct known){0, 15, 1};
+    case TIR_OP_CLUSTER_SIZE:
+        return cluster_size(f, tir_attr_int(inst, TIR_ATTR_axis, 0) % 3);
     case TIR_OP_CTA_ID:
     case TIR_OP_CLUSTER_ID:
         return (struct known){0, INT32_MAX - 1, 1};

@@ -115,6 +115,9 @@ static void describe_launch(struct tir_pass_cx *cx, const struct tir_func *f)
     if (f->cluster[0])
         tir_receipt_add(cx, TIR_TOPIC_LAUNCH, f->span, "cluster: %u x %u x %u CTAs", f->cluster[0],
                         f->cluster[1], f->cluster[2]);
+    if (f->preferred[0])
+        tir_receipt_add(cx, TIR_TOPIC_LAUNCH, f->span, "cluster: %u x %u x %u CTAs are preferred",
+                        f->preferred[0], f->preferred[1], f->preferred[2]);
     if (f->persistent)
         tir_receipt_add(cx, TIR_TOPIC_LAUNCH, f->span, "grid: %u CTAs a multiprocessor stay",
                         f->persistent);

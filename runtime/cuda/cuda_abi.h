@@ -92,6 +92,7 @@ typedef struct CUgraphExec_st *cu_graph_exec;
     X(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                        \
     X(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                  \
     X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)  \
+    X(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, 11)       \
     X(CU_LAUNCH_PARAM_END_AS_INT, 0)                             \
     X(CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, 1)                  \
     X(CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, 2)
@@ -114,7 +115,7 @@ struct cu_launch_attribute {
         char pad[64];
         struct {
             unsigned int x, y, z;
-        } cluster;
+        } cluster; // or a preferred one
         int allowed;
     } value;
 };

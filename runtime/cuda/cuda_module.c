@@ -119,6 +119,7 @@ static tir_status prepare(struct cuda_device *d, cu_function function,
                           const tir_artifact_variant *variant, tir_error *error)
 {
     const uint32_t *cluster = variant->cluster;
+    const uint32_t *most = has_cluster(variant->preferred) ? variant->preferred : cluster;
     tir_status status = TIR_OK;
     if (variant->dynamic_shared)
         CU_CALL_IN(d, status, error, cuFuncSetAttribute, function,
@@ -132,7 +133,7 @@ static tir_status prepare(struct cuda_device *d, cu_function function,
         status = tir_error_set(error, TIR_ERR_UNSUPPORTED,
                                "%.*s is launched cooperatively, which takes a driver of CUDA 11.8",
                                TIR_STR(variant->entry));
-    if (!status && cluster[0] * cluster[1] * cluster[2] > 8)
+    if (!status && most[0] * most[1] * most[2] > 8)
         CU_CALL_IN(d, status, error, cuFuncSetAttribute, function,
                    TIR_CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
     return status;
@@ -168,10 +169,10 @@ tir_status tir_cuda_function(tir_rt_device *device, void *module,
     return status;
 }
 
-static struct cu_launch_attribute cluster_attribute(const uint32_t cluster[3])
+static struct cu_launch_attribute cluster_attribute(unsigned int id, const uint32_t cluster[3])
 {
     return (struct cu_launch_attribute){
-        .id = TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        .id = id,
         .value.cluster = {cluster[0], cluster[1], cluster[2]},
     };
 }
@@ -180,7 +181,8 @@ tir_status tir_cuda_clusters(tir_rt_device *device, void *function,
                              const tir_artifact_variant *variant, uint32_t *out, tir_error *error)
 {
     struct cuda_device *d = cuda_device_of(device);
-    struct cu_launch_attribute attribute = cluster_attribute(variant->cluster);
+    struct cu_launch_attribute attribute =
+        cluster_attribute(TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, variant->cluster);
     struct cu_launch_config config = {
         .grid = {variant->cluster[0], variant->cluster[1], variant->cluster[2]},
         .block = {variant->threads, 1, 1},
@@ -261,6 +263,9 @@ tir_status tir_cuda_param(tir_rt_device *device, void *module, void *function, u
 // (cuStreamGetCaptureInfo_v12030 in cudaTypedefs.h).
 #define OVERLAPS_IN_GRAPHS 12030
 
+// Drivers since CUDA 12.8 know preferred clusters. Without them a kernel runs in smaller ones.
+#define PREFERS            12080
+
 tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, void *function,
                            const struct device_launch *launch, tir_error *error)
 {
@@ -283,10 +288,13 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
                    block[1], block[2], launch->dynamic_shared, stream, launch->parts, whole);
         return status;
     }
-    struct cu_launch_attribute attributes[2];
+    struct cu_launch_attribute attributes[3];
     unsigned int count = 0;
     if (has_cluster(cluster))
-        attributes[count++] = cluster_attribute(cluster);
+        attributes[count++] = cluster_attribute(TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, cluster);
+    if (has_cluster(launch->preferred) && d->api->version >= PREFERS)
+        attributes[count++] = cluster_attribute(TIR_CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+                                                launch->preferred);
     if (launch->cooperative)
         attributes[count++] = (struct cu_launch_attribute){
             .id = TIR_CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.allowed = 1};

@@ -91,7 +91,10 @@ enum { EMU_TOGETHER = 1024 }; // CTAs of a cooperative launch, at most
 // with each parameter where emu_kernel_param says.
 struct emu_launch {
     uint32_t grid[3], block[3], cluster[3]; // cluster: 0 or 1 means none
-    uint32_t shared_bytes;                  // dynamic shared memory
+    // Clusters in place of several of the stated ones, for parts of the grid that the seed chooses;
+    // 0: none. They divide the grid.
+    uint32_t preferred[3];
+    uint32_t shared_bytes; // dynamic shared memory
     const void *params;
     size_t params_size;
     bool cooperative; // all CTAs run together, EMU_TOGETHER at most, and may wait for each other

@@ -38,6 +38,63 @@ static void copies_under_every_schedule(const char *ptx, uint32_t grid, uint32_t
     }
 }
 
+// What CTAs know of clusters of two sizes: those of each four are one cluster, or two, by the seed.
+static void clusters_of_two_sizes(void **state)
+{
+    static const char ptx[] =
+        HEAD ".visible .entry k(.param .u64 out)\n{\n"
+             ".reg .b32 %r<8>; .reg .b64 %a<4>;\n"
+             "ld.param.u64 %a0, [out]; mov.u32 %r0, %ctaid.x; mov.u32 %r6, %ctaid.y;\n"
+             "mad.lo.u32 %r0, %r6, 8, %r0; mul.wide.u32 %a1, %r0, 16; add.u64 %a0, %a0, %a1;\n"
+             "mov.u32 %r1, %cluster_nctarank; mov.u32 %r2, %cluster_ctarank;\n"
+             "mov.u32 %r3, %clusterid.x; mov.u32 %r4, %nclusterid.x;\n"
+             "st.global.v4.u32 [%a0], {%r1, %r2, %r3, %r4};\n"
+             "barrier.cluster.arrive; barrier.cluster.wait; ret;\n}\n";
+    enum { CTAS = 16 };
+    uint32_t larger = 0;
+    (void)state;
+    for (uint32_t seed = 0; seed < 8; seed++) {
+        uint32_t seen[CTAS][4];
+        struct rig r;
+        rig_open_with(&r, EMU_RANDOM, seed);
+        rig_load(&r, ptx);
+        const uint64_t out = rig_buffer(&r, NULL, sizeof seen);
+        rig_param_u64(&r, out);
+        r.cluster = 2;
+        r.preferred = 4;
+        r.grid_y = 2;
+        rig_run(&r, "k", 8, 32);
+        rig_read(&r, seen, out, sizeof seen);
+        for (uint32_t i = 0; i < CTAS; i++) {
+            const uint32_t size = seen[i / 4 * 4][0];
+            const uint32_t expected[4] = {size, i % size, i % 8 / size, 8 / size};
+            assert_true(size == 2 || size == 4);
+            assert_memory_equal(seen[i], expected, sizeof expected);
+            larger += size == 4;
+        }
+        rig_close(&r);
+    }
+    assert_in_range(larger, 1, 8 * CTAS - 1);
+}
+
+// A launch that has no such clusters is refused.
+static void preferred_clusters_divide_the_grid(void **state)
+{
+    static const char ptx[] = HEAD ".visible .entry k() { ret; }\n";
+    static const uint32_t wrong[][3] = {{6, 2, 4}, {8, 2, 3}, {32, 2, 32}, {8, 4, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct rig r;
+        rig_open(&r);
+        rig_load(&r, ptx);
+        r.cluster = wrong[i][1];
+        r.preferred = wrong[i][2];
+        assert_int_equal(rig_try_run(&r, "k", wrong[i][0], 32), TIR_ERR_INVALID);
+        assert_message(&r, "in preferred clusters of");
+        rig_close(&r);
+    }
+}
+
 // One thread copies in by a bulk copy, all wait for it, one thread copies out.
 static const char bulk_ptx[] = HEAD
     ".visible .entry k(.param .u64 src, .param .u64 dst)\n{\n"
@@ -364,6 +421,8 @@ static void wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clusters_of_two_sizes),
+        cmocka_unit_test(preferred_clusters_divide_the_grid),
         cmocka_unit_test(bulk_copies),
         cmocka_unit_test(multicast),
         cmocka_unit_test(distributed_shared_memory),

@@ -132,12 +132,14 @@ void rig_param_u64(struct rig *r, uint64_t value)
 
 tir_status rig_try_run(struct rig *r, const char *kernel, uint32_t grid, uint32_t block)
 {
-    const struct emu_launch launch = {.grid = {grid, r->grid_y ? r->grid_y : 1, 1},
-                                      .block = {block, 1, 1},
-                                      .cluster = {r->cluster, 1, 1},
-                                      .shared_bytes = r->shared_bytes,
-                                      .params = r->params,
-                                      .params_size = r->params_size};
+    const struct emu_launch launch = {
+        .grid = {grid, r->grid_y ? r->grid_y : 1, 1},
+        .block = {block, 1, 1},
+        .cluster = {r->cluster, 1, 1},
+        .preferred = {r->preferred, r->preferred > 0, r->preferred > 0},
+        .shared_bytes = r->shared_bytes,
+        .params = r->params,
+        .params_size = r->params_size};
     r->params_size = 0;
     return emu_run(r->emu, r->module, kernel, &launch, &r->error);
 }

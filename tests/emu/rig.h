@@ -21,6 +21,7 @@ struct rig {
     size_t params_size;
     uint32_t shared_bytes;
     uint32_t cluster;    // CTAs of a cluster along x; 0: none
+    uint32_t preferred;  // and of a preferred one; 0: none
     uint32_t grid_y;     // CTAs along y; 0: one
     char printed[16384]; // what device code has printed since it was last emptied
     size_t printed_size;

@@ -49,7 +49,7 @@ def main():
                     program.replace("kernel gemm", "kernel hand") + PLAIN
             with open(path, "w", encoding="utf-8") as file:
                 file.write(program)
-            is_new = re.search(r"^ *(tmem|try_cancel|.*tile_request)\b", program, re.MULTILINE)
+            is_new = re.search(r"^ *(tmem|try_cancel|.*tile_request|.*preferred)\b", program, re.MULTILINE)
             is_hopper = "wgmma" in program
             for arch in ([] if is_new else ["sm_90a"]) + ([] if is_hopper else ["sm_100a"]):
                 ok &= run([tirc, "check", "--arch=" + arch, path])

@@ -342,6 +342,13 @@ static void test_refusals(void **state)
     CASE(variant.ctas_per_sm = 0, "per multiprocessor");
     CASE(variant.cluster[1] = 0, "cluster");
     CASE(variant.cluster[1] = 16, "cluster");
+    CASE(variant.preferred[0] = 4, "a cluster is not of 1 to 16 CTAs");
+    CASE((variant.preferred[0] = 3, variant.preferred[1] = variant.preferred[2] = 1),
+         "a preferred cluster is not made of clusters");
+    CASE((variant.preferred[0] = variant.preferred[2] = 2, variant.preferred[1] = 1),
+         "a preferred cluster is not made of clusters");
+    CASE((variant.preferred[0] = 4, variant.preferred[1] = variant.preferred[2] = 1),
+         "a variant with preferred clusters is persistent"); // it is
     CASE(variant.grid[2].count = 0, "no grid");
     CASE(variant.map_count = TIR_MAX_MAPS + 1, "too many tensor maps");
     CASE(variant.role_count = TIR_MAX_ROLES + 1, "too many tensor maps, roles or barriers");
@@ -650,7 +657,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 17"));
+    assert_non_null(strstr(error.message, "version 18"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 

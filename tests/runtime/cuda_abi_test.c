@@ -51,6 +51,10 @@ SAME_FIELD(cu_launch_attribute, id, CUlaunchAttribute, id);
 SAME_FIELD(cu_launch_attribute, value, CUlaunchAttribute, value);
 SAME_PLACE(cu_launch_attribute, value.cluster.x, CUlaunchAttribute, value.clusterDim.x);
 SAME_PLACE(cu_launch_attribute, value.cluster.z, CUlaunchAttribute, value.clusterDim.z);
+#if CUDA_VERSION >= 12080
+SAME_PLACE(cu_launch_attribute, value.cluster.x, CUlaunchAttribute, value.preferredClusterDim.x);
+SAME_PLACE(cu_launch_attribute, value.cluster.z, CUlaunchAttribute, value.preferredClusterDim.z);
+#endif
 SAME(sizeof(struct cu_pool_props), sizeof(CUmemPoolProps));
 SAME_FIELD(cu_pool_props, alloc_type, CUmemPoolProps, allocType);
 SAME_FIELD(cu_pool_props, handle_types, CUmemPoolProps, handleTypes);

@@ -671,6 +671,8 @@ static cu_result launch(cu_function function, const struct cu_launch_config *con
     for (unsigned int i = 0; i < config->attr_count; i++)
         if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             memcpy(record.cluster, &config->attrs[i].value.cluster, sizeof record.cluster);
+        else if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
+            memcpy(record.preferred, &config->attrs[i].value.cluster, sizeof record.preferred);
         else if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
             record.cooperative = config->attrs[i].value.allowed == 1;
         else if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)

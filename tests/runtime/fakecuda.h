@@ -11,7 +11,7 @@
 
 struct fake_launch {
     char function[32];
-    unsigned int grid[3], block[3], cluster[3];
+    unsigned int grid[3], block[3], cluster[3], preferred[3];
     unsigned int shared_bytes;
     cu_stream stream;
     bool early;         // it may overlap the launch before it

@@ -157,6 +157,41 @@ static void test_clusters(void **state)
     tir_rt_module_destroy(module);
 }
 
+// Clusters that the device makes where it can, if the driver knows them: they divide the grid.
+static void test_preferred_clusters(void **state)
+{
+    static const uint32_t none[3];
+    struct rig *rig = *state;
+    struct gemm_args g;
+    tir_rt_module *module;
+    tir_artifact_variant variant = sample.kernels[0].variants[VARIANT_FAST];
+    variant.persistent = 0;
+    variant.preferred[0] = 8;
+    variant.preferred[1] = 2;
+    variant.preferred[2] = 1;
+    rig_gemm_args(&g);
+    g.a[0] = g.d[0] = 128 * 100; // 200 x 1 CTAs
+    tir_rt_kernel *k = load_changed(rig, NULL, &variant, 1, &module);
+    rig_expect(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error), TIR_ERR_INVALID,
+               "a grid of 1 CTAs along y is not made of clusters of 2");
+    tir_rt_module_destroy(module);
+    variant.preferred[1] = 1;
+    for (int version = 12080; version >= 12070; version -= 10) {
+        rig_close(rig);
+        rig->fake->version = version;
+        expect_ok(rig, rig_open(rig));
+        rig_gemm_args(&g);
+        g.a[0] = g.d[0] = 128 * 100;
+        k = load_changed(rig, NULL, &variant, 1, &module);
+        expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error));
+        const struct fake_launch *last = &rig->fake->last;
+        assert_int_equal(last->cluster[0], 2);
+        assert_memory_equal(last->preferred, version < 12080 ? none : variant.preferred,
+                            sizeof none);
+        tir_rt_module_destroy(module);
+    }
+}
+
 // CTAs that wait for each other are launched together, or not at all.
 static void test_cooperative(void **state)
 {
@@ -839,6 +874,7 @@ int main(void)
         TEST(test_what_the_driver_gets),
         TEST(test_persistent_grid),
         TEST(test_clusters),
+        TEST(test_preferred_clusters),
         TEST(test_cooperative),
         cmocka_unit_test(test_uncounted_clusters),
         TEST(test_maps),

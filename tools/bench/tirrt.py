@@ -99,7 +99,7 @@ class Variant(c.Structure):
                 ("watchdog", c.c_uint32), ("roles", c.c_void_p), ("role_count", c.c_uint32),
                 ("barriers", c.c_void_p), ("barrier_count", c.c_uint32),
                 ("is_open", c.c_uint32), ("waits", c.c_uint32),
-                ("cooperative", c.c_uint32)]
+                ("cooperative", c.c_uint32), ("preferred", c.c_uint32 * 3)]
 
 
 class Sequence(c.Structure):

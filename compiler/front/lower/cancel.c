@@ -45,10 +45,13 @@ static bool takes_tiles(const struct tir_func *f)
 
 static bool check_place(struct lower *l, const struct tir_inst *inst)
 {
-    if (inst->op != TIR_OP_TRY_CANCEL || l->f->grid_count || takes_tiles(l->f))
+    const bool has_place = l->f->grid_count || takes_tiles(l->f);
+    if (inst->op != TIR_OP_TRY_CANCEL || (has_place && !l->f->preferred[0]))
         return true;
     lower_error(l, inst->span, TIR_E_GRID,
-                "`try_cancel` takes the place of CTAs of a kernel with `grid(...)`");
+                has_place ? "`try_cancel` in a kernel with `preferred(...)`: PTX does not say "
+                            "clusters of which size it takes the place of"
+                          : "`try_cancel` takes the place of CTAs of a kernel with `grid(...)`");
     return false;
 }
 

@@ -9,6 +9,7 @@ enum { MAX_GRID = 3, MAX_THREADS = 1024 };
 struct clauses {
     struct lower *l;
     value_list grid, conditions;
+    const struct ast_clause *preferred; // or NULL
 };
 
 static bool one_int(struct lower *l, const struct ast_clause *c, int64_t least, int64_t most,
@@ -211,9 +212,8 @@ static void clause_persistent(struct clauses *cl, const struct ast_clause *c)
         cl->l->f->persistent = (uint32_t)count;
 }
 
-static void clause_cluster(struct clauses *cl, const struct ast_clause *c)
+static void cluster_sizes(struct lower *l, const struct ast_clause *c, uint32_t out[MAX_GRID])
 {
-    struct lower *l = cl->l;
     if (c->args.len < 1 || c->args.len > MAX_GRID) {
         lower_error(l, c->span, TIR_E_GRID, "a cluster has 1 to %d sizes", MAX_GRID);
         return;
@@ -230,7 +230,36 @@ static void clause_cluster(struct clauses *cl, const struct ast_clause *c)
         }
     }
     for (uint32_t i = 0; i < MAX_GRID; i++)
-        l->f->cluster[i] = (uint32_t)size[i];
+        out[i] = (uint32_t)size[i];
+}
+
+static void clause_cluster(struct clauses *cl, const struct ast_clause *c)
+{
+    cluster_sizes(cl->l, c, cl->l->f->cluster);
+}
+
+static void clause_preferred(struct clauses *cl, const struct ast_clause *c)
+{
+    cl->preferred = c;
+    cluster_sizes(cl->l, c, cl->l->f->preferred);
+}
+
+// What CUDA takes: so many clusters of the stated size along each axis, along z one. A tiles loop
+// would number the clusters, of which there are two sizes.
+static void check_preferred(const struct clauses *cl)
+{
+    const struct tir_func *f = cl->l->f;
+    const uint32_t *size = f->cluster, *preferred = f->preferred;
+    const struct tir_span span = cl->preferred->span;
+    if (!size[0] || !cl->grid.len)
+        lower_error(cl->l, span, TIR_E_GRID,
+                    "`preferred(...)` stands beside `grid(...)` and the `cluster(...)` that it may "
+                    "take the place of");
+    else if (preferred[0] % size[0] || preferred[1] % size[1] || preferred[2] != size[2])
+        lower_error(cl->l, span, TIR_E_GRID,
+                    "preferred clusters of %u x %u x %u CTAs are not made of clusters of %u x %u x "
+                    "%u, one along z",
+                    preferred[0], preferred[1], preferred[2], size[0], size[1], size[2]);
 }
 
 // contract(off): a product in a sum is rounded by itself.
@@ -308,6 +337,8 @@ bool lower_clauses(struct lower *l, const struct ast_kernel *k)
                 lower_clause(&cl, it);
     scope_leave(l, scope);
     l->in_host = false;
+    if (cl.preferred && l->f->preferred[0])
+        check_preferred(&cl);
     check_host(l);
     check_sizes(l, cl.grid.at, cl.grid.len);
     check_sizes(l, cl.conditions.at, cl.conditions.len);

@@ -31,6 +31,11 @@ static bool check(struct lower *l, const struct varying *varying, const struct t
     else if (!l->f->grid_count)
         lower_error(l, sync->span, TIR_E_GRID,
                     "`grid_sync` waits for the CTAs of a kernel with `grid(...)`");
+    else if (l->f->preferred[0])
+        lower_error(
+            l, sync->span, TIR_E_GRID,
+            "`grid_sync` in a kernel with `preferred(...)`: how many clusters run at a time "
+            "is known for one size alone");
     else if (varying_around(varying, sync))
         lower_error(l, sync->span, TIR_E_SYNC_DEADLOCK,
                     "not every CTA of the grid comes to this `grid_sync`: the %s around it depends "

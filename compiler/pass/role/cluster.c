@@ -159,6 +159,7 @@ static void check_inst(struct cluster *c, const struct tir_inst *inst)
     case TIR_OP_NUM_CTAS:
     case TIR_OP_CTA_RANK:
     case TIR_OP_CTA_IN_CLUSTER:
+    case TIR_OP_CLUSTER_SIZE:
     case TIR_OP_CLUSTER_ID:
     case TIR_OP_NUM_CLUSTERS:
     case TIR_OP_CLUSTER_ARRIVE:

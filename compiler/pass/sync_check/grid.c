@@ -50,6 +50,8 @@ struct sync_linear tir_sync_place_of(struct sync_ask *a, const struct tir_inst *
         return tir_sync_quotient_of(a, tir_sync_ctas(a, axis), share);
     case TIR_OP_CTA_IN_CLUSTER:
         return tir_sync_rest_of(a, tir_sync_cta(a, axis), share);
+    case TIR_OP_CLUSTER_SIZE:
+        return constant(share);
     case TIR_OP_CTA_RANK:
         return unknown(a, 0, a->p->ctas - 1, 0);
     default:

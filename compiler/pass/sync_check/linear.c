@@ -203,6 +203,7 @@ static struct sync_linear result_of(struct sync_ask *a, const struct tir_value *
     case TIR_OP_CLUSTER_ID:
     case TIR_OP_NUM_CLUSTERS:
     case TIR_OP_CTA_IN_CLUSTER:
+    case TIR_OP_CLUSTER_SIZE:
     case TIR_OP_CTA_RANK:
     case TIR_OP_TID:
     case TIR_OP_LANEID:

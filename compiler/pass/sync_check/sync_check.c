@@ -47,6 +47,8 @@ static void write_rounds(struct sync_program *p)
     uint32_t rounds = tir_sync_rounds(p), tiles = tiles_of(p);
     tir_text_init(&text, p->cx->scratch, 0);
     tir_text_format(&text, "sync: checked in %u replays", p->replays);
+    if (p->f->preferred[0])
+        tir_text_format(&text, " in clusters of %u CTAs", p->ctas);
     if (p->has_data_loops)
         tir_text_format(&text, ", loops of up to %u rounds%s", rounds,
                         p->recurs ? " and, as the state recurs, of any more" : "");
@@ -77,15 +79,38 @@ static void write_receipt(struct sync_program *p)
                            "sync: unchecked: " STR_FMT, STR_ARG(it->text));
 }
 
-enum tir_change tir_pass_sync_check(struct tir_func *f, struct tir_pass_cx *cx)
+// False: an error.
+static bool check(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct sync_program p = {.f = f, .cx = cx};
     if (tir_sync_prepare(&p)) {
         p.work_limit = (uint64_t)WORK_LIMIT * TIR_MIN(p.ctas, (uint32_t)SYNC_CTAS) *
                        tir_ceil_div(p.threads, 4 * SYNC_LANES);
         if (!tir_sync_limits(&p) || tir_sync_replay_all(&p) == SYNC_FAILED)
-            return TIR_FAILED;
+            return false;
     }
     write_receipt(&p);
-    return TIR_UNCHANGED;
+    return true;
+}
+
+// The clusters have the stated size, or the preferred one.
+static bool check_of_size(struct tir_func *f, struct tir_pass_cx *cx, const uint32_t size[3])
+{
+    uint32_t stated[3];
+    memcpy(stated, f->cluster, sizeof stated);
+    memcpy(f->cluster, size, sizeof stated);
+    const bool ok = check(f, cx);
+    memcpy(f->cluster, stated, sizeof stated);
+    if (!ok)
+        tir_note_at(cx->diags, f->span, "this is in clusters of %u x %u x %u CTAs", size[0],
+                    size[1], size[2]);
+    return ok;
+}
+
+enum tir_change tir_pass_sync_check(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    const bool ok = f->preferred[0]
+                        ? check_of_size(f, cx, f->cluster) && check_of_size(f, cx, f->preferred)
+                        : check(f, cx);
+    return ok ? TIR_UNCHANGED : TIR_FAILED;
 }

@@ -105,6 +105,8 @@ static int64_t place_along(const struct sync_run *r, const struct sync_agent *a,
     int64_t share = TIR_MAX(r->p->f->cluster[axis], 1);
     if (op == TIR_OP_CTA_IN_CLUSTER) // in every setting, and before there is one
         return rank_along(r, a, axis);
+    if (op == TIR_OP_CLUSTER_SIZE)
+        return share;
     int64_t cluster = r->setting->cta[axis] / share, ctas = r->setting->ctas[axis];
     switch (op) {
     case TIR_OP_CTA_ID:
@@ -458,6 +460,7 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
         return int_of(a->cta);
     case TIR_OP_CTA_ID:
     case TIR_OP_CTA_IN_CLUSTER:
+    case TIR_OP_CLUSTER_SIZE:
     case TIR_OP_CLUSTER_ID:
     case TIR_OP_NUM_CLUSTERS:
     case TIR_OP_NUM_CTAS:

@@ -209,6 +209,8 @@ bool tir_nvptx_check(const struct tir_func *f, const struct tir_target *target,
         refuse_target(&c, NULL, "the target has no clusters", TIR_HAS_CLUSTER);
     else if (f->cluster[0] && (f->cluster[0] > 16 || f->cluster[1] > 16 || ctas < 1 || ctas > 16))
         refuse(&c, NULL, "a cluster has 1 to 16 CTAs");
+    if (f->preferred[0] && !(target->features & TIR_HAS_PREFERRED))
+        refuse_target(&c, NULL, "the target has no preferred clusters", TIR_HAS_PREFERRED);
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value->type->space == TIR_SPACE_VALUE &&
             !tir_type_is_scalar(f->params[i].value->type))

@@ -483,6 +483,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_CLUSTER_ID] = tir_emit_thread,
     [TIR_OP_NUM_CLUSTERS] = tir_emit_thread,
     [TIR_OP_CTA_RANK] = tir_emit_thread,
+    [TIR_OP_CLUSTER_SIZE] = tir_emit_thread,
     [TIR_OP_ELECT] = tir_emit_thread,
     [TIR_OP_NUM_THREADS] = tir_emit_thread,
     [TIR_OP_SHUFFLE] = tir_emit_thread,

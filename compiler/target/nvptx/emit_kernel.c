@@ -198,11 +198,15 @@ static void emit_function(struct emit *e)
         snprintf(ctas, sizeof(ctas), "%" PRIu32, counts ? f->persistent : 1);
         tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.minctasm", ctas);
     }
-    if (f->cluster[0]) {
+    if (f->cluster[0]) { // of two sizes the launch says both
+        const bool two = f->preferred[0];
         char cluster[48];
-        snprintf(cluster, sizeof(cluster), "%" PRIu32 ",%" PRIu32 ",%" PRIu32, f->cluster[0],
-                 f->cluster[1], f->cluster[2]);
+        snprintf(cluster, sizeof(cluster), "%" PRIu32 ",%" PRIu32 ",%" PRIu32,
+                 two ? 0 : f->cluster[0], two ? 0 : f->cluster[1], two ? 0 : f->cluster[2]);
         tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.cluster_dim", cluster);
+        snprintf(cluster, sizeof(cluster), "%" PRIu32, tir_func_ctas(f));
+        if (two)
+            tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.maxclusterrank", cluster);
     }
     e->scope = e->ll->debug ? new_scope(e) : NULL;
     tir_emit_at(e, tir_emit_block(e, "entry"));

@@ -75,6 +75,7 @@ static const struct id_row ids[] = {
     {TIR_OP_CTA_ID, "ctaid", "ctaid"},
     {TIR_OP_NUM_CTAS, "nctaid", "nctaid"},
     {TIR_OP_CTA_IN_CLUSTER, "cluster.ctaid", NULL},
+    {TIR_OP_CLUSTER_SIZE, "cluster.nctaid", NULL},
     {TIR_OP_CLUSTER_ID, "clusterid", "ctaid"},
     {TIR_OP_NUM_CLUSTERS, "nclusterid", "nctaid"},
 };
@@ -90,6 +91,8 @@ static V grid_register(struct emit *e, const struct tir_inst *inst)
     const struct id_row *row = ids;
     while (row->op != inst->op)
         row++;
+    if (row->op == TIR_OP_CLUSTER_SIZE && !e->f->preferred[0])
+        return tir_emit_i32(e, TIR_MAX(e->f->cluster[axis], 1));
     const char *id = e->f->cluster[0] ? row->with_clusters : row->without;
     if (!id)
         return tir_emit_i32(e, 0);
@@ -296,6 +299,7 @@ static V thread_value(struct emit *e, const struct tir_inst *inst)
     case TIR_OP_CTA_ID:
     case TIR_OP_NUM_CTAS:
     case TIR_OP_CTA_IN_CLUSTER:
+    case TIR_OP_CLUSTER_SIZE:
     case TIR_OP_CLUSTER_ID:
     case TIR_OP_NUM_CLUSTERS:
         return grid_register(e, inst);

@@ -16,7 +16,7 @@
 static bool is_shared(const struct emu_bulk *b, const uint8_t *at)
 {
     const struct emu_cluster *cluster = b->op.warp->cta->cluster;
-    for (uint32_t i = 0; i < cluster->launch->cluster_size; i++)
+    for (uint32_t i = 0; i < cluster->size; i++)
         if (emu_op_is_of(&cluster->ctas[i], at))
             return true;
     return false;
@@ -228,12 +228,12 @@ static void multicast(struct emu_bulk *b, struct emu_cell to, struct emu_cell fr
     while (!emu_op_is_of(&cluster->ctas[rank], to.bytes))
         rank++;
     const size_t at = (size_t)(to.bytes - cluster->ctas[rank].shared);
-    if (ctas >> w->launch->cluster_size)
+    if (ctas >> w->cta->cluster->size)
         emu_fault(w, b->op.lane, "multicast to CTAs 0x%x of a cluster of %u", ctas,
-                  w->launch->cluster_size);
+                  w->cta->cluster->size);
     const uint32_t offset = b->barriers[0]->offset;
     b->barrier_count = 0;
-    for (uint32_t i = 0; i < w->launch->cluster_size; i++) {
+    for (uint32_t i = 0; i < w->cta->cluster->size; i++) {
         if (!(ctas >> i & 1))
             continue;
         struct emu_cta *cta = &cluster->ctas[i];

@@ -78,7 +78,7 @@ void emu_mbarrier_describe(const struct emu_mbarrier *b, char *text, size_t size
 static void wake(struct emu_mbarrier *b)
 {
     struct emu_cluster *cluster = b->cta->cluster;
-    for (uint32_t c = 0; c < cluster->launch->cluster_size; c++)
+    for (uint32_t c = 0; c < cluster->size; c++)
         for (uint32_t i = 0; i < cluster->launch->warps; i++) {
             struct emu_warp *w = &cluster->ctas[c].warps[i];
             for (uint32_t k = 0; k < w->path_count; k++)
@@ -168,7 +168,7 @@ static void drop(struct emu_mbarrier **at)
 
 bool emu_mbarrier_is(const struct emu_cluster *cluster, const struct emu_mbarrier *b)
 {
-    for (uint32_t i = 0; i < cluster->launch->cluster_size; i++)
+    for (uint32_t i = 0; i < cluster->size; i++)
         for (const struct emu_mbarrier *m = cluster->ctas[i].mbarriers; m; m = m->next)
             if (m == b)
                 return true;

@@ -43,7 +43,7 @@ static struct emu_race_map *map_of(const struct emu_op *op, const uint8_t *bytes
 {
     struct emu_grid *l = op->warp->launch;
     const struct emu_cluster *cluster = op->warp->cta->cluster;
-    for (uint32_t i = 0; i < l->cluster_size; i++) {
+    for (uint32_t i = 0; i < cluster->size; i++) {
         *at = (uint64_t)(bytes - cluster->ctas[i].shared);
         if (*at < l->shared_size)
             return &cluster->ctas[i].race;

@@ -126,9 +126,9 @@ static uint32_t targets(struct emu_warp *w, uint32_t lane, const struct emu_arg 
     if (args[EMU_TENSOR_CTAS].ref == EMU_NO_REF)
         return 1u << to->rank;
     const uint32_t ctas = ((const uint16_t *)emu_at_ref(w, args[EMU_TENSOR_CTAS].ref))[lane];
-    if (ctas == 0 || ctas >> w->launch->cluster_size)
+    if (ctas == 0 || ctas >> w->cta->cluster->size)
         emu_fault(w, lane, "multicast to CTAs 0x%x of a cluster of %u", ctas,
-                  w->launch->cluster_size);
+                  w->cta->cluster->size);
     return ctas;
 }
 
@@ -149,7 +149,7 @@ static void load(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, s
     b->element = tir_tensor_map_type_bytes(m->type);
     b->fill = emu_tensor_fill(m);
     b->convert = emu_tensor_convert(m);
-    for (uint32_t rank = 0; rank < w->launch->cluster_size; rank++) {
+    for (uint32_t rank = 0; rank < w->cta->cluster->size; rank++) {
         if (!(ctas >> rank & 1))
             continue;
         j->cta = &w->cta->cluster->ctas[rank];

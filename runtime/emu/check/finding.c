@@ -228,11 +228,9 @@ static struct emu_place place_of_record(const struct emu_grid *l, const struct e
     if (!name)
         return p;
     const uint32_t agent = r->uid - name->base, in_cta = agent % name->per_cta;
-    if (agent >= l->cluster_size * name->per_cta) // an engine: the first CTA of its cluster
-        emu_cta_id(l, name->serial, 0, p.cta);
-    else
-        emu_cta_id(l, name->serial, agent / name->per_cta, p.cta);
-    if (agent < l->cluster_size * name->per_cta)
+    const bool is_warp = agent < name->ctas * name->per_cta; // else an engine: of the first CTA
+    emu_cta_id(l, name->ctas, name->serial, is_warp ? agent / name->per_cta : 0, p.cta);
+    if (is_warp)
         p.warp = (int32_t)(in_cta / EMU_AGENTS_PER_WARP);
     if (r->lanes && (r->what & EMU_REC_PROXY) != EMU_PROXY_TENSOR)
         p.lane = (int32_t)emu_first_lane(r->lanes);
@@ -248,7 +246,7 @@ static uint64_t address_of(const struct emu_conflict *c)
 static const struct emu_insn *passed_wait(const struct emu_grid *l, const struct emu_place *p)
 {
     for (const struct emu_cluster *c = l->resident; c && p->warp >= 0; c = c->next)
-        for (uint32_t i = 0; i < l->cluster_size; i++)
+        for (uint32_t i = 0; i < c->size; i++)
             if (memcmp(c->ctas[i].id, p->cta, sizeof p->cta) == 0)
                 return c->ctas[i].warps[p->warp].passed;
     return NULL;

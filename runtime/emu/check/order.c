@@ -257,7 +257,7 @@ bool emu_domain_start(struct emu_order *o, struct emu_domain *d, uint32_t ctas, 
     d->next_slot = 0;
     o->next_uid += span_of(d);
     *emu_push(o->arena, &o->names) = (struct emu_domain_name){
-        .base = d->base, .agents = span_of(d), .per_cta = per_cta, .serial = serial};
+        .base = d->base, .agents = span_of(d), .ctas = ctas, .per_cta = per_cta, .serial = serial};
     return true;
 }
 

@@ -138,7 +138,7 @@ struct emu_flag {
 
 struct emu_domain_name {
     uint32_t base, agents;
-    uint32_t per_cta;
+    uint32_t ctas, per_cta;
     uint64_t serial;               // the caller's
     const struct emu_agent *warps; // those of its agents that are warps; NULL: not said
     uint32_t per_warp;             // agents of one

@@ -134,7 +134,8 @@ struct emu_cta *emu_shared_at(struct emu_warp *w, uint32_t lane, enum emu_space 
     const uint64_t rank = address >> EMU_RANK_SHIFT;
     const uint32_t start = EMU_SHARED_START;
     *offset = (uint32_t)(address & EMU_RANK_MASK) - start;
-    if (rank >= l->cluster_size || *offset >= l->shared_size || size > l->shared_size - *offset)
+    if (rank >= w->cta->cluster->size || *offset >= l->shared_size ||
+        size > l->shared_size - *offset)
         bad(w, lane, "out-of-bounds", space, EMU_LOAD, address, size);
     struct emu_cta *cta = &w->cta->cluster->ctas[rank];
     if (cta != w->cta)
@@ -161,7 +162,7 @@ struct emu_cell emu_locate(struct emu_warp *w, uint32_t lane, enum emu_space spa
     case EMU_SHARED_CLUSTER: {
         const uint32_t rank = (uint32_t)(address >> EMU_RANK_SHIFT), start = EMU_SHARED_START;
         const uint32_t at = (uint32_t)(address & EMU_RANK_MASK) - start;
-        if (rank >= l->cluster_size || at >= l->shared_size || size > l->shared_size - at)
+        if (rank >= w->cta->cluster->size || at >= l->shared_size || size > l->shared_size - at)
             bad(w, lane, "out-of-bounds", space, access, address, size);
         struct emu_cta *cta = &w->cta->cluster->ctas[rank];
         if (cta != w->cta)

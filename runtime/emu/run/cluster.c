@@ -25,7 +25,7 @@ static void warp_init(struct emu_cta *cta, uint32_t index)
 {
     struct emu_grid *l = cta->launch;
     struct emu_warp *w = &cta->warps[index];
-    const uint32_t *block = l->shape.block, *grid = l->shape.grid, *cluster = l->shape.cluster;
+    const uint32_t *block = l->shape.block;
     w->launch = l;
     w->cta = cta;
     w->index = index;
@@ -49,16 +49,10 @@ static void warp_init(struct emu_cta *cta, uint32_t index)
         ((uint32_t *)w->sregs[EMU_SREG_lanemask_gt])[i] = ~((2u << i) - 1);
         ((uint32_t *)w->sregs[EMU_SREG_lanemask_ge])[i] = ~((1u << i) - 1);
     }
-    const uint32_t in_cluster[3] = {cta->rank % cluster[0], cta->rank / cluster[0] % cluster[1],
-                                    cta->rank / (cluster[0] * cluster[1])};
     for (uint32_t i = 0; i < 3; i++) {
         set_all(w->sregs[EMU_SREG_ntid_x + i], block[i]);
-        set_all(w->sregs[EMU_SREG_nctaid_x + i], grid[i]);
-        set_all(w->sregs[EMU_SREG_nclusterid_x + i], grid[i] / cluster[i]);
-        set_all(w->sregs[EMU_SREG_cluster_nctaid_x + i], cluster[i]);
-        set_all(w->sregs[EMU_SREG_cluster_ctaid_x + i], in_cluster[i]);
+        set_all(w->sregs[EMU_SREG_nctaid_x + i], l->shape.grid[i]);
     }
-    set_all(w->sregs[EMU_SREG_cluster_nctarank], l->cluster_size);
     set_all(w->sregs[EMU_SREG_cluster_ctarank], cta->rank);
     set_all(w->sregs[EMU_SREG_warpid], index);
     set_all(w->sregs[EMU_SREG_nwarpid], l->warps);
@@ -117,21 +111,53 @@ static struct emu_cluster *cluster_new(struct emu_grid *l)
     return cluster;
 }
 
-void emu_cta_id(const struct emu_grid *l, uint64_t cluster, uint32_t rank, uint32_t id[3])
+// Of clusters of so many CTAs.
+static const uint32_t *shape_of(const struct emu_grid *l, uint32_t size)
 {
-    const uint32_t *size = l->shape.cluster, *grid = l->shape.grid;
-    const uint32_t x = grid[0] / size[0], y = grid[1] / size[1];
-    id[0] = (uint32_t)(cluster % x) * size[0] + rank % size[0];
-    id[1] = (uint32_t)(cluster / x % y) * size[1] + rank / size[0] % size[1];
-    id[2] = (uint32_t)(cluster / x / y) * size[2] + rank / (size[0] * size[1]);
+    return size == l->cluster_size ? l->shape.preferred : l->shape.cluster;
+}
+
+static void place_in(const uint32_t shape[3], uint32_t rank, uint32_t at[3])
+{
+    at[0] = rank % shape[0];
+    at[1] = rank / shape[0] % shape[1];
+    at[2] = rank / (shape[0] * shape[1]);
+}
+
+void emu_cta_id(const struct emu_grid *l, uint32_t size, uint64_t cluster, uint32_t rank,
+                uint32_t id[3])
+{
+    const uint32_t *shape = shape_of(l, size), *grid = l->shape.grid;
+    const uint32_t x = grid[0] / shape[0], y = grid[1] / shape[1];
+    place_in(shape, rank, id);
+    id[0] += (uint32_t)(cluster % x) * shape[0];
+    id[1] += (uint32_t)(cluster / x % y) * shape[1];
+    id[2] += (uint32_t)(cluster / x / y) * shape[2];
+}
+
+// The registers about its cluster, whose size may differ from the one before.
+static void warp_place(struct emu_warp *w)
+{
+    const struct emu_cta *cta = w->cta;
+    const uint32_t *shape = shape_of(w->launch, cta->cluster->size);
+    uint32_t in_cluster[3];
+    place_in(shape, cta->rank, in_cluster);
+    for (uint32_t i = 0; i < 3; i++) {
+        set_all(w->sregs[EMU_SREG_ctaid_x + i], cta->id[i]);
+        set_all(w->sregs[EMU_SREG_clusterid_x + i], cta->id[i] / shape[i]);
+        set_all(w->sregs[EMU_SREG_nclusterid_x + i], w->launch->shape.grid[i] / shape[i]);
+        set_all(w->sregs[EMU_SREG_cluster_nctaid_x + i], shape[i]);
+        set_all(w->sregs[EMU_SREG_cluster_ctaid_x + i], in_cluster[i]);
+    }
+    set_all(w->sregs[EMU_SREG_cluster_nctarank], cta->cluster->size);
 }
 
 static void cta_start(struct emu_cta *cta)
 {
     struct emu_grid *l = cta->launch;
+    const uint32_t size = cta->cluster->size;
     const uint64_t linear = cta->cluster->linear;
-    const uint32_t *size = l->shape.cluster;
-    emu_cta_id(l, linear, cta->rank, cta->id);
+    emu_cta_id(l, size, linear, cta->rank, cta->id);
     cta->alive = l->threads;
     cta->refused = NULL;
     emu_mbarriers_drop(cta);
@@ -151,12 +177,9 @@ static void cta_start(struct emu_cta *cta)
     }
     for (uint32_t i = 0; i < l->warps; i++) {
         struct emu_warp *w = &cta->warps[i];
-        for (uint32_t k = 0; k < 3; k++) {
-            set_all(w->sregs[EMU_SREG_ctaid_x + k], cta->id[k]);
-            set_all(w->sregs[EMU_SREG_clusterid_x + k], cta->id[k] / size[k]);
-        }
+        warp_place(w);
         set_all(w->sregs[EMU_SREG_smid],
-                (uint32_t)((linear * l->cluster_size + cta->rank) % l->emu->options.sm_count));
+                (uint32_t)((linear * size + cta->rank) % l->emu->options.sm_count));
         emu_warp_start(w, l->kernel);
     }
 }
@@ -170,11 +193,11 @@ static void start_agents(struct emu_cluster *cluster)
         return;
     if (!cluster->agents)
         cluster->agents = emu_arena_array(&l->checks, warps, sizeof *cluster->agents);
-    const bool enough = emu_domain_start(&l->order, &cluster->domain, l->cluster_size,
+    const bool enough = emu_domain_start(&l->order, &cluster->domain, cluster->size,
                                          l->warps * EMU_AGENTS_PER_WARP, cluster->linear);
     if (enough)
         emu_domain_warps(&l->order, cluster->agents, EMU_AGENTS_PER_WARP);
-    for (uint32_t i = 0; i < l->cluster_size; i++) {
+    for (uint32_t i = 0; i < cluster->size; i++) {
         struct emu_cta *cta = &cluster->ctas[i];
         cta->race.address = EMU_SHARED_START + emu_rank_bits(i);
         cta->race.size = l->shared_size;
@@ -190,6 +213,41 @@ static void start_agents(struct emu_cluster *cluster)
     }
 }
 
+// A part of the grid as large as a preferred cluster starts as such a one, or as several clusters
+// of the stated size: by the seed, whoever starts it.
+static bool is_whole(const struct emu_grid *l, uint64_t part)
+{
+    uint64_t z = l->emu->options.seed + (part + 1) * 0x9e3779b97f4a7c15; // splitmix64
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z >> 63;
+}
+
+// Which cluster it is; the launch goes on to the next one.
+static void take_place(struct emu_grid *l, struct emu_cluster *cluster)
+{
+    const uint32_t *own = l->shape.cluster, *grid = l->shape.grid;
+    const uint32_t size = own[0] * own[1] * own[2];
+    cluster->size = l->cluster_size;
+    cluster->linear = l->next_cluster;
+    if (size < l->cluster_size && !is_whole(l, l->next_cluster)) {
+        const uint32_t *whole = l->shape.preferred;
+        const uint32_t parts[3] = {whole[0] / own[0], whole[1] / own[1], whole[2] / own[2]};
+        uint32_t id[3], at[3];
+        emu_cta_id(l, l->cluster_size, l->next_cluster, 0, id);
+        place_in(parts, l->next_part, at);
+        for (uint32_t i = 0; i < 3; i++)
+            at[i] += id[i] / own[i];
+        cluster->size = size;
+        cluster->linear =
+            at[0] + (uint64_t)(grid[0] / own[0]) * (at[1] + (uint64_t)(grid[1] / own[1]) * at[2]);
+        if (++l->next_part < l->cluster_size / size)
+            return;
+    }
+    l->next_part = 0;
+    l->next_cluster += l->stride;
+}
+
 void emu_cluster_start(struct emu_grid *l)
 {
     struct emu_cluster *cluster = l->free ? l->free : cluster_new(l);
@@ -199,13 +257,12 @@ void emu_cluster_start(struct emu_grid *l)
     while (*last)
         last = &(*last)->next;
     *last = cluster;
-    cluster->linear = l->next_cluster;
-    l->next_cluster += l->stride;
-    cluster->alive = l->threads * l->cluster_size;
+    take_place(l, cluster);
+    cluster->alive = l->threads * cluster->size;
     cluster->arrived = 0;
     cluster->arrived_time = cluster->done_time = 0;
     emu_trace_cluster(cluster);
-    for (uint32_t i = 0; i < l->cluster_size; i++)
+    for (uint32_t i = 0; i < cluster->size; i++)
         cta_start(&cluster->ctas[i]);
     start_agents(cluster);
 }

@@ -17,8 +17,8 @@ EMU_RUN(mapa)
     uint64_t out[EMU_WARP];
     for (uint32_t i = 0; i < EMU_WARP; i++) {
         const uint64_t a = emu_lane_value(w, in->src[0], in->width, i);
-        if (mask >> i & 1 && rank[i] >= w->launch->cluster_size)
-            emu_fault(w, i, "mapa: rank %u in a cluster of %u", rank[i], w->launch->cluster_size);
+        if (mask >> i & 1 && rank[i] >= w->cta->cluster->size)
+            emu_fault(w, i, "mapa: rank %u in a cluster of %u", rank[i], w->cta->cluster->size);
         if (mask >> i & 1 && in->op && (a & EMU_WINDOW_MASK) != EMU_SHARED_WINDOW)
             emu_fault(w, i, "mapa: 0x%llx is no address of shared memory", (unsigned long long)a);
         const uint64_t at =
@@ -149,7 +149,7 @@ EMU_RUN(try_cancel)
                         emu_lane_value(w, bar->ref, bar->width, lane) + bar->offset);
     if (address[lane] % RESPONSE)
         emu_fault(w, lane, "misaligned answer of clusterlaunchcontrol.try_cancel");
-    for (uint32_t i = 0; i < w->launch->cluster_size; i++) {
+    for (uint32_t i = 0; i < w->cta->cluster->size; i++) {
         struct emu_cta *to = &w->cta->cluster->ctas[i];
         if (to != cta && !in->op)
             continue;

@@ -130,17 +130,18 @@ static void put_path(struct emu_text *t, const struct emu_warp *w, const struct 
 
 static void put_all(struct emu_text *t, const struct emu_grid *l, const char *what)
 {
+    const uint32_t *c = l->shape.cluster, stated = c[0] * c[1] * c[2];
     t->len = 0;
     emu_put(t, "%s", what);
     for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
-        for (uint32_t i = 0; i < l->cluster_size * l->warps; i++) {
+        for (uint32_t i = 0; i < cluster->size * l->warps; i++) {
             const struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
             for (uint32_t k = 0; k < w->path_count; k++)
                 put_path(t, w, w->paths[k]);
         }
     if (!l->is_independent && l->next_cluster < l->cluster_count)
         emu_put(t, "; CTAs that have not started: %" PRIu64 " of %" PRIu64,
-                (l->cluster_count - l->next_cluster) * l->cluster_size,
+                (l->cluster_count - l->next_cluster) * l->cluster_size - l->next_part * stated,
                 l->cluster_count * l->cluster_size);
 }
 
@@ -171,7 +172,7 @@ static void report_registers(struct emu_warp *w)
 static void each_warp(struct emu_grid *l, void (*report)(struct emu_warp *))
 {
     for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
-        for (uint32_t i = 0; i < l->cluster_size * l->warps; i++)
+        for (uint32_t i = 0; i < cluster->size * l->warps; i++)
             report(&cluster->ctas[i / l->warps].warps[i % l->warps]);
 }
 

@@ -194,6 +194,13 @@ static tir_status check_launch(const struct emu_func *f, const struct emu_launch
     if (size > EMU_MAX_CLUSTER)
         return tir_error_set(error, TIR_ERR_INVALID, "clusters of %u CTAs; %d are possible", size,
                              EMU_MAX_CLUSTER);
+    const uint32_t *p = launch->preferred;
+    for (int i = 0; i < 3 && (p[0] || p[1] || p[2]); i++)
+        if (!p[i] || p[i] > EMU_MAX_CLUSTER || p[i] % cluster_of(f, launch, i) || grid[i] % p[i] ||
+            p[0] * p[1] * p[2] > EMU_MAX_CLUSTER)
+            return tir_error_set(error, TIR_ERR_INVALID,
+                                 "a grid of %u x %u x %u in preferred clusters of %u x %u x %u",
+                                 grid[0], grid[1], grid[2], p[0], p[1], p[2]);
     const uint64_t ctas = (uint64_t)grid[0] * grid[1] * grid[2];
     if (launch->cooperative && ctas > EMU_TOGETHER)
         return tir_error_set(error, TIR_ERR_UNSUPPORTED,
@@ -304,9 +311,11 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     memcpy(l->shape.block, launch->block, sizeof l->shape.block);
     l->cluster_size = l->cluster_count = 1;
     for (int i = 0; i < 3; i++) {
+        const uint32_t preferred = launch->preferred[i];
         l->shape.cluster[i] = cluster_of(f, launch, i);
-        l->cluster_size *= l->shape.cluster[i];
-        l->cluster_count *= launch->grid[i] / l->shape.cluster[i];
+        l->shape.preferred[i] = preferred ? preferred : l->shape.cluster[i];
+        l->cluster_size *= l->shape.preferred[i];
+        l->cluster_count *= launch->grid[i] / l->shape.preferred[i];
     }
     l->names = launch->names;
     l->params_size = f->params_size;
@@ -321,7 +330,12 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     l->is_cooperative = launch->cooperative;
     l->is_independent = !l->is_cooperative && emu_is_independent(l);
     l->cancels = emu_cancels(l);
-    status = prepare(l, launch->params);
+    if (l->cancels && launch->preferred[0])
+        status = tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                               "clusterlaunchcontrol in a launch with preferred clusters: which "
+                               "size is cancelled is not said");
+    if (!status)
+        status = prepare(l, launch->params);
     if (!status && l->is_cooperative)
         status = make_workspace(l);
     const uint64_t threads = l->is_independent ? emu->options.threads : 1;

@@ -78,7 +78,7 @@ static bool can_move(const struct emu_warp *w, bool late)
 void emu_repeat_look(struct emu_grid *l)
 {
     for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
-        for (uint32_t i = 0; i < l->cluster_size * l->warps; i++) {
+        for (uint32_t i = 0; i < cluster->size * l->warps; i++) {
             struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
             if (can_move(w, true))
                 look(w);
@@ -88,7 +88,7 @@ void emu_repeat_look(struct emu_grid *l)
 bool emu_all_repeat(const struct emu_grid *l, bool late)
 {
     for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
-        for (uint32_t i = 0; i < l->cluster_size * l->warps; i++) {
+        for (uint32_t i = 0; i < cluster->size * l->warps; i++) {
             const struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
             if (can_move(w, late) && !(w->repeat.found && w->repeat.events == l->events))
                 return false;

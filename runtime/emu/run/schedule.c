@@ -76,7 +76,7 @@ static bool run_out(struct emu_grid *l)
 {
     bool found = false;
     for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
-        for (uint32_t i = 0; i < l->cluster_size * l->warps; i++) {
+        for (uint32_t i = 0; i < cluster->size * l->warps; i++) {
             struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
             for (uint32_t k = 0; k < w->path_count; k++) {
                 struct emu_path *p = w->paths[k];
@@ -157,7 +157,7 @@ static bool turn_of_all(struct emu_grid *l)
 {
     bool progress = false;
     for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next) {
-        for (uint32_t c = 0; c < l->cluster_size; c++)
+        for (uint32_t c = 0; c < cluster->size; c++)
             for (uint32_t i = 0; i < l->warps; i++)
                 if (cluster->ctas[c].warps[i].alive)
                     progress |= run(&cluster->ctas[c].warps[i], SLICE);
@@ -195,7 +195,7 @@ static bool turn_of_random(struct emu_grid *l)
             emu_op_finish(op);
             progress = true;
         }
-        const uint32_t i = next_random(s) % warps;
+        const uint32_t i = next_random(s) % (cluster->size * l->warps);
         struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
         if (w->alive)
             progress |= run(w, 1 + next_random(s) % SHORT_SLICE);
@@ -218,7 +218,7 @@ static bool turn_of_highest(struct emu_grid *l)
     struct emu_warp *best = NULL;
     struct emu_op *op = NULL;
     for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next) {
-        for (uint32_t i = 0; i < l->cluster_size * l->warps; i++) {
+        for (uint32_t i = 0; i < cluster->size * l->warps; i++) {
             struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
             if (can_run(w) && (!best || w->priority > best->priority))
                 best = w;

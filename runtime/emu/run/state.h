@@ -182,8 +182,9 @@ struct emu_cta {
 // The CTAs of a cluster run together; without clusters there is one in each.
 struct emu_cluster {
     struct emu_grid *launch;
-    struct emu_cluster *next; // resident ones, or free ones
-    uint64_t linear;
+    struct emu_cluster *next;                               // resident ones, or free ones
+    uint32_t size;                                          // CTAs that it has now
+    uint64_t linear;                                        // among the clusters of its size
     uint32_t alive;                                         // threads
     uint32_t arrived;                                       // threads at the cluster barrier
     uint64_t arrived_time, done_time, start_time, end_time; // the timeline
@@ -214,6 +215,7 @@ struct emu_grid {
     const struct emu_func *kernel;
     struct emu_launch_shape {
         uint32_t grid[3], block[3], cluster[3];
+        uint32_t preferred[3]; // what takes the place of several clusters; one of them without
     } shape;
     const struct emu_names *names; // or NULL
     uint8_t *params;               // a copy
@@ -221,9 +223,10 @@ struct emu_grid {
     uint32_t shared_size; // static and dynamic
     uint32_t dynamic_size;
     uint32_t threads, warps;   // of a CTA
-    uint32_t cluster_size;     // CTAs of a cluster
-    uint64_t cluster_count;    // of the grid
+    uint32_t cluster_size;     // CTAs of a preferred cluster
+    uint64_t cluster_count;    // of such in the grid
     uint64_t next_cluster;     // to start
+    uint32_t next_part;        // or that part of it, where it starts as several clusters
     uint64_t cluster_now;      // that was started last
     uint64_t stride;           // to the one after the next; 1, but for workers (team.c)
     uint64_t clock;            // instructions executed so far, by all
@@ -389,7 +392,8 @@ void emu_registers_report(struct emu_warp *w, const struct emu_insn *in);
 // --- clusters (cluster.c) ---
 
 // The CTA of this rank in a cluster of the grid.
-void emu_cta_id(const struct emu_grid *l, uint64_t cluster, uint32_t rank, uint32_t id[3]);
+void emu_cta_id(const struct emu_grid *l, uint32_t size, uint64_t cluster, uint32_t rank,
+                uint32_t id[3]);
 // Starts the next cluster of the grid.
 void emu_cluster_start(struct emu_grid *l);
 void emu_clusters_free(struct emu_grid *l);

@@ -124,7 +124,7 @@ EMU_RUN(bar)
 void emu_cluster_barrier_recheck(struct emu_cluster *cluster)
 {
     struct emu_grid *l = cluster->launch;
-    const uint32_t warps = l->cluster_size * l->warps;
+    const uint32_t warps = cluster->size * l->warps;
     if (!cluster->arrived)
         return;
     for (uint32_t i = 0; i < warps; i++) {

@@ -132,7 +132,7 @@ static bool peer_has_come(struct emu_warp *w, const struct emu_insn *in)
 {
     if (!(in->op & EMU_UMMA_PAIR))
         return true;
-    if ((w->cta->rank | 1u) >= w->launch->cluster_size)
+    if ((w->cta->rank | 1u) >= w->cta->cluster->size)
         emu_fault(w, 0, "cta_group::2 in a CTA without a peer");
     const struct emu_tmem *peer = w->cta->cluster->ctas[w->cta->rank ^ 1].tmem;
     struct emu_tmem *t = emu_tmem_of(w->cta);

@@ -442,9 +442,9 @@ EMU_RUN(umma_commit)
         for (uint32_t i = 0; i < 16 && in->op & EMU_UMMA_MULTICAST; i++) {
             if (!(ctas[lane] >> i & 1))
                 continue;
-            if (i >= w->launch->cluster_size)
+            if (i >= w->cta->cluster->size)
                 emu_fault(w, lane, "multicast to CTA %u of a cluster of %u", i,
-                          w->launch->cluster_size);
+                          w->cta->cluster->size);
             c->barriers[c->count++] = emu_mbarrier_at(
                 w, lane, EMU_SHARED_CLUSTER, b->offset + EMU_SHARED_START + emu_rank_bits(i));
         }

@@ -93,7 +93,7 @@ void *emu_umma_work_new(struct emu_warp *w, const struct emu_insn *in, uint32_t 
 {
     struct emu_umma_work *work = emu_op_new(w, &engine, lane, size);
     const uint32_t rank = in->op & EMU_UMMA_PAIR ? w->cta->rank & ~1u : w->cta->rank;
-    if (in->op & EMU_UMMA_PAIR && rank + 1 >= w->launch->cluster_size)
+    if (in->op & EMU_UMMA_PAIR && rank + 1 >= w->cta->cluster->size)
         emu_fault(w, lane, "cta_group::2 in a CTA without a peer");
     emu_tmem_group(w, in->op & EMU_UMMA_PAIR);
     work->op.group = w->umma_group;

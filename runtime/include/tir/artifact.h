@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 17u
+#define TIR_ARTIFACT_VERSION 18u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
@@ -233,6 +233,9 @@ typedef struct tir_artifact_variant {
     // 1: its CTAs wait for each other, so all of them run at the same time, or the launch fails.
     // Not with persistent.
     uint32_t cooperative;
+    // CTAs of the clusters that the device makes in place of several of `cluster` where it can, a
+    // multiple along x and y; all 0: none. They divide the grid.
+    uint32_t preferred[3];
 } tir_artifact_variant;
 
 // Memory for one launch of a sequence: a contiguous tensor at a multiple of 256 bytes. Its contents
