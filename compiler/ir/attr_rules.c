@@ -102,6 +102,7 @@ bool tir_attr_allows_integers(const struct tir_attr *attr)
         return attr->number >= 1 && attr->number <= 16 && tir_is_pow2((uint64_t)attr->number);
     case TIR_ATTR_arrivals:
     case TIR_ATTR_group:
+    case TIR_ATTR_split:
     case TIR_ATTR_stages:
     case TIR_ATTR_steps:
     case TIR_ATTR_unroll:
@@ -120,7 +121,7 @@ bool tir_attr_allows_integers(const struct tir_attr *attr)
         return attr->number >= 1 && attr->number <= TIR_TMEM_SCALES &&
                tir_is_pow2((uint64_t)attr->number);
     case TIR_ATTR_row_bits:
-        return attr->number == 128 || attr->number == 256;
+        return attr->number >= 32 && attr->number <= 256 && tir_is_pow2((uint64_t)attr->number);
     case TIR_ATTR_columns:
         return attr->number >= 32 && attr->number <= TIR_TMEM_COLUMNS &&
                tir_is_pow2((uint64_t)attr->number);

@@ -554,36 +554,6 @@ const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64
     return warps % (4 * groups_m) ? NULL : tir_layout_get(types, &l);
 }
 
-const struct tir_layout *tir_layout_tmem(struct tir_types *types, const int64_t shape[2],
-                                         uint32_t warps, bool is_pair)
-{
-    const uint32_t groups = warps / 4, rows = (uint32_t)tir_tmem_block(shape[0]);
-    if (!groups || warps % 4 || !rows)
-        return NULL;
-    const uint32_t blocks = (uint32_t)shape[0] / rows, groups_m = (uint32_t)tir_gcd(groups, blocks);
-    const uint32_t groups_n = groups / groups_m;
-    const uint32_t halves = tir_tmem_folds(shape[0], is_pair) ? 2 : 1;
-    if (rows != TIR_TMEM_LANES && halves == 1)
-        return shape[1] % (8 * groups_n)
-                   ? NULL
-                   : tir_layout_wgmma(types, shape, groups_m, groups_n, warps);
-    if (shape[1] % (halves * groups_n))
-        return NULL;
-    const uint32_t columns = (uint32_t)shape[1] / (halves * groups_n);
-    struct tir_layout l = {.rank = 2,
-                           .shape = {shape[0], shape[1]},
-                           .iter_count = 7,
-                           .first = {0, 4, 7},
-                           .iters = {{groups_m, 4, TIR_AXIS_WARP},
-                                     {blocks / groups_m, columns, TIR_AXIS_REG},
-                                     {4 / halves, 1, TIR_AXIS_WARP},
-                                     {32, 1, TIR_AXIS_LANE},
-                                     {halves, 2, TIR_AXIS_WARP},
-                                     {groups_n, 4 * groups_m, TIR_AXIS_WARP},
-                                     {columns, 1, TIR_AXIS_REG}}};
-    return tir_layout_get(types, &l);
-}
-
 uint32_t tir_wgmma_row_groups(const int64_t shape[2], uint32_t warps)
 {
     uint32_t groups = warps / 4, rows = groups;

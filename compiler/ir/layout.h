@@ -173,6 +173,16 @@ const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64
 // NULL: they cannot.
 const struct tir_layout *tir_layout_tmem(struct tir_types *types, const int64_t shape[2],
                                          uint32_t warps, bool is_pair);
+// Which tcgen05.ld or .st moves a tile, whose elements are then where they are in layout l.
+struct tir_tmem_shape {
+    uint32_t row_bits; // 0: 32x32b; 64, 128, 256: 16x64b, 16x128b, 16x256b; 32: 16x32bx2
+    uint32_t split;    // of 16x32bx2: columns from what lanes 0 to 15 have to what the others have
+    const struct tir_layout *natural; // as l, but registers are those that the instruction lists
+};
+// False: none does.
+bool tir_tmem_shape_of(struct tir_types *types, const struct tir_type *tile,
+                       const struct tir_layout *l, uint32_t warps, bool is_pair,
+                       struct tir_tmem_shape *out);
 // How many of the warpgroups go over the rows of a tile that wgmma computes, the others over its
 // columns: as many over rows as there are 64 rows for. 0: they do not divide the tile.
 uint32_t tir_wgmma_row_groups(const int64_t shape[2], uint32_t warps);

@@ -7,11 +7,12 @@ usage: tensor_memory.py TIRC [COUNT [FIRST]]
 Kernel number n has element types, sizes, layouts of its operands, A in shared or tensor memory, which
 is stored or copied there, a number of threads and of products that follow from n alone; half of them
 are products of a pair of CTAs, whose operands come by the threads or by tensor copies that arrive in
-the first CTA. On the emulator, under full checks and a schedule that also follows from n, it must
+the first CTA. Sums move by every shape of tcgen05.ld and .st, which a layout states. On the emulator, under full checks and a schedule that also follows from n, it must
 give exactly what the interpreter makes of the product as a tile program, and ptxas must take it.
 Where there is no ptxas, it is left out.
 """
 
+import math
 import os
 import pathlib
 import random
@@ -35,7 +36,43 @@ def draw(number):
     if c["pair"]:
         draw_pair(c, r)
     c["aliased"], c["beside"] = r.random() < 0.4, r.choice([0, 8, 16])
+    r = random.Random(f"shape {number}")
+    c["shapes"] = [shaped(r, c) if r.random() < 0.5 else None for _ in range(2)]  # of the load, and of the store
     return c
+
+
+def shaped(r, c):
+    """A shape of tcgen05.ld or .st, and a layout that has it, with registers in any order; None: there is none."""
+    rows, n, groups = c.get("rows", 128), c["n"], c["threads"] // 128
+    block = 128 if rows % 128 == 0 else 64
+    folds = c["pair"] and block == 64
+    down = math.gcd(groups, rows // block)
+    halves, across, whole = 2 if folds else 1, groups // down, block == 128 or folds
+    words = n // (halves * across)
+    split = r.choice([s for s in (1, 2, 4, 6, 8, 16, 24, 32) if words % (2 * s) == 0] or [words])
+    kinds = {"16x64b": 2, "16x128b": 4, "16x256b": 8, "16x32bx2": 2 * split, **({"32x32b": 1} if whole else {})}
+    kinds = {kind: unit for kind, unit in kinds.items() if words % unit == 0 and n % (halves * across) == 0}
+    if not kinds:
+        return None
+    kind, unit = r.choice(list(kinds.items()))
+    twice = 2 if whole and kind != "32x32b" else 1
+    lanes = {"32x32b": [(32, "1@laneid")], "16x64b": [(2, "1@laneid"), (8, "4@laneid")], "16x32bx2": [(16, "1@laneid")]}
+    of_columns = {"32x32b": [], "16x64b": [(2, "2@laneid")], "16x128b": [(4, "1@laneid")],
+                  "16x256b": [(4, "1@laneid"), (2, None)], "16x32bx2": [(2, "16@laneid"), (split, None)]}
+    digits = [(down, "4@warpid"), (rows // block // down, None), (4 // halves, "1@warpid"), (twice, None),
+              *lanes.get(kind, [(2, None), (8, "4@laneid")]), (halves, "2@warpid"), (across, f"{4 * down}@warpid"),
+              (words // unit, None), *of_columns[kind]]
+    digits = [digit for digit in digits if digit[0] > 1]
+    registers, stride = [i for i, digit in enumerate(digits) if digit[1] is None], 1
+    for i in r.sample(registers, len(registers)):
+        digits[i], stride = (digits[i][0], str(stride)), stride * digits[i][0]
+    return kind, f"S[({', '.join(str(d[0]) for d in digits)}) : ({', '.join(d[1] for d in digits)})]"
+
+
+def stated(c, which, name, tile, value):
+    """A tile, in the layout that is drawn, if one is."""
+    layout = c["shapes"][which]
+    return f"let {name}: {tile}{f' in {layout[1]}' if layout else ''} = {value};"
 
 
 def factor_in_tmem(c, rows, group=""):
@@ -124,8 +161,9 @@ def kernels_of_pair(c):
         store(Bs, {part_b});
         fence(async_shared);
         cluster_sync();"""
-    first = f"acc[0:+{rows}, 0:+{n}] = C[me * {rows} :+ {rows}, 0:+{n}];" \
-        "fence(before_thread_sync); cluster_sync();" if c["start"] else ""
+    tile = f"{c['sums']}[{rows}, {n}]"
+    first = stated(c, 1, "begin", tile, f"C[me * {rows} :+ {rows}, 0:+{n}]") + \
+        f"acc[0:+{rows}, 0:+{n}] = begin; fence(before_thread_sync); cluster_sync();" if c["start"] else ""
     params = f"A: {elem}[{all_rows}, {products * k}], B: {elem}[{shape}], " \
         f"C: {c['sums']}[{all_rows}, {n}], D: out {c['sums']}[{all_rows}, {n}]"
     start = f"C[0:+{all_rows}, 0:+{n}]" if c["start"] else "0"
@@ -157,7 +195,8 @@ kernel by_hand({params}) grid(2) cluster(2) threads({c['threads']})
         phase = 1 - phase;
         bar_sync();
     }}
-    D[me * {rows} :+ {rows}, 0:+{n}] = {sums};
+    {stated(c, 0, "end", tile, sums)}
+    D[me * {rows} :+ {rows}, 0:+{n}] = end;
 }}
 
 kernel plain({params})
@@ -191,7 +230,8 @@ def kernels_of_one(c):
         first = f"store(Cs, C[0:+128, 0:+{n}]);"
         copies += "if i == 0 { copy_async(acc, Cs); }"
     elif c["start"]:
-        first = f"acc[0:+128, 0:+{n}] = C[0:+128, 0:+{n}]; fence(before_thread_sync);"
+        first = stated(c, 1, "begin", f"{c['sums']}[128, {n}]", f"C[0:+128, 0:+{n}]") + \
+            f"acc[0:+128, 0:+{n}] = begin; fence(before_thread_sync);"
     accumulate = "true" if c["start"] else "i > 0"
     tile_b = f"B[0:+{products * k}, 0:+{n}]" if c["turned"] else f"B[0:+{n}, 0:+{products * k}].T"
     params = f"A: {elem}[128, {products * k}], B: {c['elem_b']}[{rows}, {columns}], " \
@@ -221,7 +261,8 @@ kernel by_hand({params}) grid(1) threads({c['threads']})
         fence(after_thread_sync);
         phase = 1 - phase;
     }}
-    D[0:+128, 0:+{n}] = {sums};
+    {stated(c, 0, "end", f"{c['sums']}[128, {n}]", sums)}
+    D[0:+128, 0:+{n}] = end;
 }}
 
 kernel plain({params})
@@ -241,6 +282,17 @@ def run(command, text):
     return None
 
 
+def has_shape(tirc, path, c, text):
+    """Whether the instruction is that of the stated layout."""
+    kind = c["shapes"][0][0] if c["shapes"][0] and not c["aliased"] else ""
+    usual = "16x256b" if c.get("rows", 128) % 128 and not c["pair"] else "32x32b"
+    done = subprocess.run([tirc, "check", path, "--kernel=by_hand", f"--arch={c['arch']}", "--receipt"],
+                          capture_output=True, text=True, timeout=200, check=False)
+    if kind in ("", usual) or f"load of acc: tcgen05.ld.{kind}" in done.stdout:
+        return None
+    return f"not by {kind}:\n{done.stdout}{done.stderr}{text}"
+
+
 def check(tirc, ptxas, number, folder):
     c = draw(number)
     text = kernels(c)
@@ -251,6 +303,7 @@ def check(tirc, ptxas, number, folder):
                  "--emu-check=full", f"--schedule={c['schedule']}", f"A=randint:{low}:{high}",
                  f"B=randint:{low}:{high}", "C=randint:-9:9", "--check=0",
                  "--check-against=:plain"], text)
+    wrong = wrong or has_shape(tirc, path, c, text)
     if wrong or not ptxas:
         return wrong
     ptx = os.path.join(folder, "k.ptx")

@@ -158,11 +158,17 @@ const struct tir_layout *tir_solver_tmem_layout(struct solver *s, const struct t
     if (!v || tir_ref_base(access)->type->space != TIR_SPACE_TMEM)
         return NULL;
     tir_solver_enter_crew(s, access);
-    return tir_layout_tmem(s->types, v->type->shape, s->warps,
-                           tir_tmem_is_pair(tir_ref_base(access)));
+    const bool is_pair = tir_tmem_is_pair(tir_ref_base(access));
+    const struct tir_layout *has = v->type->layout;
+    struct tir_tmem_shape shape;
+    if (!has && tir_solver_needs_layout(v))
+        has = s->of[v->id];
+    if (has && tir_tmem_shape_of(s->types, v->type, has, s->warps, is_pair, &shape))
+        return has;
+    return tir_layout_tmem(s->types, v->type->shape, s->warps, is_pair);
 }
 
-// Loads and stores of tensor memory, which leave no choice.
+// Loads and stores of tensor memory: in a layout that the program states, if an instruction has it.
 static bool anchor_tmem(struct solver *s)
 {
     tir_foreach_inst(inst, s->f) {

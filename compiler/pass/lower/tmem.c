@@ -18,7 +18,8 @@
 //
 // Elements follow one another along the columns, several to a column if they have fewer than 32
 // bits, and the dimensions before the last two count buffers side by side. A warp reaches the 32
-// lanes of its place in its warpgroup; a thread has one of them, or parts of two of 16.
+// lanes of its place in its warpgroup. Which of them a thread has, and with which instruction,
+// follows from the layout of the tile (layout_tmem.c).
 //
 // Scales lie otherwise (scales.c).
 
@@ -209,10 +210,11 @@ struct access {
     struct tir_value *at, *first; // of the thread's warp; its first block, NULL: 0
     const struct tir_type *tile;  // what moves
     int64_t row_columns;          // of the buffer
+    struct tir_tmem_shape shape;  // of the instructions
     bool is_half;                 // blocks of 64 rows, in half of the lanes of each warp
     bool folds;                   // in half of the warps
-    uint32_t blocks;              // of a thread
-    uint32_t words, parts;        // of a block; elements of a word
+    uint32_t blocks, halves;      // of a thread; of the 32 lanes in each, what moves at a time
+    uint32_t words, parts;        // of each; elements of a word
 };
 
 // The columns of a row of the tile, in each lane.
@@ -255,23 +257,25 @@ static bool open_access(struct lower *lo, struct tir_inst *inst, const struct ti
     if (mask)
         return tir_lower_tmem_refuse(lo, inst,
                                      "a part of tensor memory moves as a whole, without a mask");
-    if (tile->layout != tir_layout_tmem(lo->types, tile->shape, warps, lo->has_pairs) ||
-        lo->first_warp % 4)
-        return tir_lower_tmem_refuse(lo, inst, "the warps do not make up whole warpgroups");
     *a = (struct access){.tile = tile,
                          .folds = folds(lo, tile),
                          .row_columns = tir_lower_tmem_row_columns(lo, tir_ref_base(inst))};
     a->is_half = tir_tmem_block(tile->shape[0]) != TIR_TMEM_LANES && !a->folds;
     if (a->is_half && bits != TMEM_COLUMN_BITS)
         return tir_lower_tmem_refuse(lo, inst, "elements of blocks of 64 rows have 32 bits");
+    if (warps % 4 || lo->first_warp % 4)
+        return tir_lower_tmem_refuse(lo, inst, "the warps do not make up whole warpgroups");
+    if (bits > TMEM_COLUMN_BITS || tir_lower_register_count(tile) * bits % TMEM_COLUMN_BITS)
+        return tir_lower_tmem_refuse(lo, inst, "a thread has no whole columns of 32 bits");
+    if (!tir_tmem_shape_of(lo->types, tile, tile->layout, warps, lo->has_pairs, &a->shape))
+        return tir_lower_tmem_refuse(lo, inst, "no shape has the layout of the tile");
     struct tir_value *at = tir_lower_tmem_address(lo, tir_ref_base(inst));
     a->at = at ? step_into(lo, inst, at) : NULL;
     if (!a->at)
         return false;
     find_place(lo, a);
-    const uint32_t count = tir_lower_register_count(tile) / a->blocks;
-    if (bits > TMEM_COLUMN_BITS || count * bits % TMEM_COLUMN_BITS)
-        return tir_lower_tmem_refuse(lo, inst, "a thread has no whole columns of 32 bits");
+    a->halves = a->shape.row_bits && !a->is_half ? 2 : 1;
+    const uint32_t count = tir_lower_register_count(tile) / (a->blocks * a->halves);
     a->parts = TMEM_COLUMN_BITS / bits;
     a->words = count / a->parts;
     return true;
@@ -282,17 +286,24 @@ static bool open_access(struct lower *lo, struct tir_inst *inst, const struct ti
 static uint32_t next_words(const struct lower *lo, const struct access *a, uint32_t done)
 {
     const uint32_t registers = lo->cx->target->registers_per_sm / lo->f->threads;
+    const uint32_t split = a->shape.split; // an instruction has columns on either side of it
     uint32_t n = MAX_WORDS;
-    while (n > a->words - done || (n > 1 && n + FREE_WORDS > registers))
+    while (n > a->words - done || (split && n > split - done % split) ||
+           (n > 1 && n + FREE_WORDS > registers))
         n /= 2;
     return n;
 }
 
-// Where a word of block i of the thread is.
+// Where a word of block i of the thread is, or of one of its halves.
 static struct tir_value *word_at(struct lower *lo, const struct access *a, uint32_t i,
-                                 uint32_t word)
+                                 uint32_t half, uint32_t word)
 {
-    const int64_t rows = a->tile->shape[0], column = a->is_half ? 2 * word : word;
+    const uint32_t split = a->shape.split;
+    const int64_t rows = a->tile->shape[0];
+    const int64_t column = (split               ? word / split * 2 * split + word % split
+                            : a->shape.row_bits ? 2 * word
+                                                : word) +
+                           (half * HALF_LANES << LANE_SHIFT);
     struct tir_builder *b = &lo->b;
     if (!a->first)
         return tir_lower_add(
@@ -308,10 +319,33 @@ static struct tir_value *word_at(struct lower *lo, const struct access *a, uint3
     return tir_lower_add(lo, b, at, tir_lower_mul_const(lo, b, block, a->row_columns));
 }
 
-static void set_rows(struct lower *lo, const struct access *a, struct tir_inst *inst)
+static void set_shape(struct lower *lo, const struct access *a, struct tir_inst *inst)
 {
-    if (a->is_half)
-        tir_set_int(lo->f, inst, TIR_ATTR_rows, TIR_TMEM_LANES / 2);
+    if (a->shape.row_bits)
+        tir_set_int(lo->f, inst, TIR_ATTR_row_bits, a->shape.row_bits);
+    if (a->shape.split)
+        tir_set_int(lo->f, inst, TIR_ATTR_split, a->shape.split);
+}
+
+// The register that has element e of those that the instructions list.
+static uint32_t register_of(const struct access *a, uint32_t e)
+{
+    int64_t coord[TIR_MAX_RANK];
+    if (a->shape.natural == a->tile->layout)
+        return e;
+    tir_layout_coord(a->shape.natural, (struct tir_layout_at){{[TIR_AXIS_REG] = e}}, coord);
+    return tir_layout_find(a->tile->layout, coord).at[TIR_AXIS_REG];
+}
+
+// A shape that the layout of the tile has chosen.
+static void report_shape(struct lower *lo, const struct access *a, const struct tir_inst *inst)
+{
+    const uint32_t row_bits = a->shape.row_bits, usual = a->is_half ? 256 : 0;
+    if (row_bits != usual)
+        tir_receipt_add(lo->cx, TIR_TOPIC_MEMORY, inst->span, "%s of %s: tcgen05.%s.16x%ub%s",
+                        tir_ops[inst->op].name, tir_ref_base(inst)->name,
+                        inst->op == TIR_OP_LOAD ? "ld" : "st", row_bits,
+                        row_bits == 32 ? "x2" : "");
 }
 
 // Loads n words, of `parts` elements each.
@@ -325,7 +359,7 @@ static void load_words(struct lower *lo, const struct access *a, struct tir_valu
     for (uint32_t i = 0; i < a->parts; i++)
         parts[i] = elem;
     struct tir_inst *ld = tir_build(&lo->b, TIR_OP_TMEM_LD, &at, 1, words, n, 0);
-    set_rows(lo, a, ld);
+    set_shape(lo, a, ld);
     for (uint32_t i = 0; i < n; i++, to += a->parts) {
         struct tir_value *word = ld->results[i];
         if (a->parts > 1)
@@ -342,12 +376,17 @@ void tir_lower_tmem_load(struct lower *lo, struct tir_inst *inst)
     const struct tir_type *tile = inst->results[0]->type;
     if (!open_access(lo, inst, tile, inst->operands[TIR_LOAD_MASK], &a))
         return;
-    struct tir_value **out = tir_lower_new_registers(lo, a.blocks * a.words * a.parts);
-    for (uint32_t i = 0; i < a.blocks; i++)
-        for (uint32_t w = 0, n; w < a.words; w += n) {
+    const uint32_t count = a.blocks * a.halves * a.words * a.parts;
+    struct tir_value **in_order = tir_lower_new_registers(lo, count), **to = in_order;
+    struct tir_value **out = tir_lower_new_registers(lo, count);
+    for (uint32_t i = 0; i < a.blocks * a.halves; i++)
+        for (uint32_t w = 0, n; w < a.words; w += n, to += n * a.parts) {
             n = next_words(lo, &a, w);
-            load_words(lo, &a, word_at(lo, &a, i, w), n, out + (i * a.words + w) * a.parts);
+            load_words(lo, &a, word_at(lo, &a, i / a.halves, i % a.halves, w), n, to);
         }
+    for (uint32_t e = 0; e < count; e++)
+        out[register_of(&a, e)] = in_order[e];
+    report_shape(lo, &a, inst);
     tir_lower_set_registers(lo, inst->results[0], out);
 }
 
@@ -357,7 +396,7 @@ static struct tir_value *word_of(struct lower *lo, const struct access *a, struc
 {
     struct tir_value *parts[TMEM_COLUMN_BITS];
     for (uint32_t p = 0; p < a->parts; p++)
-        parts[p] = tir_lower_register(lo, v, e + p);
+        parts[p] = tir_lower_register(lo, v, register_of(a, e + p));
     if (a->parts > 1)
         return tir_build1(&lo->b, TIR_OP_PACK, lo->i32, parts, a->parts);
     return parts[0]->type == lo->i32 ? parts[0]
@@ -375,13 +414,15 @@ void tir_lower_tmem_store(struct lower *lo, struct tir_inst *inst)
             tir_layout_tmem(lo->types, tile->shape, lo->threads / 32, lo->has_pairs));
     if (!open_access(lo, inst, tile, inst->operands[TIR_STORE_MASK], &a))
         return;
-    for (uint32_t i = 0; i < a.blocks; i++)
+    report_shape(lo, &a, inst);
+    for (uint32_t i = 0; i < a.blocks * a.halves; i++)
         for (uint32_t w = 0, n; w < a.words; w += n) {
-            struct tir_value *operands[1 + MAX_WORDS] = {word_at(lo, &a, i, w)};
+            struct tir_value *at = word_at(lo, &a, i / a.halves, i % a.halves, w);
+            struct tir_value *operands[1 + MAX_WORDS] = {at};
             n = next_words(lo, &a, w);
             for (uint32_t k = 0; k < n; k++)
                 operands[1 + k] = word_of(lo, &a, v, (i * a.words + w + k) * a.parts);
-            set_rows(lo, &a, tir_build(&lo->b, TIR_OP_TMEM_ST, operands, 1 + n, NULL, 0, 0));
+            set_shape(lo, &a, tir_build(&lo->b, TIR_OP_TMEM_ST, operands, 1 + n, NULL, 0, 0));
         }
 }
 

@@ -29,7 +29,9 @@ static uint64_t same_elements(const struct sync_run *r, const struct sync_agent 
             return 0;
         h = tir_sync_mix(h, inst->id + 1); // every copy stores the same
     }
-    h = tir_sync_mix(h, (uint64_t)(uintptr_t)tile->layout);
+    // Warps access tensor memory as a whole, and each has the same lanes in every layout.
+    if (tir_ref_base(inst)->type->space != TIR_SPACE_TMEM)
+        h = tir_sync_mix(h, (uint64_t)(uintptr_t)tile->layout);
     return tir_sync_mix(h, tir_sync_box_hash(b)) | 1;
 }
 

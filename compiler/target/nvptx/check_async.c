@@ -340,8 +340,9 @@ static const char *check_tcgen05_cp(const struct tir_inst *inst)
         tir_elems[from->type->elem].bits != 64)
         return "it takes an i32 address and a descriptor of 64 bits";
     const int64_t rows = tir_attr_int(inst, TIR_ATTR_rows, TIR_TMEM_LANES);
-    const bool is_wide = tir_attr_int(inst, TIR_ATTR_row_bits, 0) != 128;
-    return rows == TIR_TMEM_LANES || (rows == TIR_TMEM_SCALE_LANES && !is_wide)
+    const int64_t row_bits = tir_attr_int(inst, TIR_ATTR_row_bits, 256);
+    return (rows == TIR_TMEM_LANES && row_bits >= 128) ||
+                   (rows == TIR_TMEM_SCALE_LANES && row_bits == 128)
                ? NULL
                : "no instruction copies such rows";
 }
@@ -352,8 +353,13 @@ static const char *check_words(const struct tir_inst *inst, struct tir_value *co
 {
     if (!is_i32(inst->operands[0]) || !count || count > 128 || !tir_is_pow2(count))
         return "it takes an i32 address and 1 to 128 words, a power of two";
-    if (tir_attr_find(inst, TIR_ATTR_rows) && count % 4)
-        return "of blocks of 64 rows it takes at least 4 words";
+    const int64_t row_bits = tir_attr_int(inst, TIR_ATTR_row_bits, 0);
+    if (row_bits && row_bits != 32 && row_bits != 64 && row_bits != 128 && row_bits != 256)
+        return "no shape has as many bits of 16 lanes";
+    if (count % TIR_MAX(row_bits / 64, 1))
+        return "the shape has more words than that";
+    if ((row_bits == 32) != (tir_attr_int(inst, TIR_ATTR_split, 0) > 0))
+        return "16x32bx2 has a split, and no other shape";
     return are_words(words, count) ? NULL : "the words have 32 bits";
 }
 

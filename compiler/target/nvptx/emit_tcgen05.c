@@ -263,11 +263,19 @@ static void list_registers(struct tir_text *text, uint32_t first, uint32_t count
 // The shape of a load or store, with as many 32-bit registers.
 static void add_shape(struct tir_text *text, const struct tir_inst *inst, uint32_t registers)
 {
-    enum { OF_16_ROWS = 4 }; // registers of 16x256b.x1
-    if (tir_attr_find(inst, TIR_ATTR_rows))
-        tir_text_format(text, "16x256b.x%" PRIu32 ".b32 ", registers / OF_16_ROWS);
+    const uint32_t row_bits = (uint32_t)tir_attr_int(inst, TIR_ATTR_row_bits, 0);
+    if (row_bits > 32) // whose x1 has a register for 64 bits of each of the 16 lanes
+        tir_text_format(text, "16x%" PRIu32 "b.x%" PRIu32 ".b32 ", row_bits,
+                        registers / (row_bits / 64));
     else
-        tir_text_format(text, "32x32b.x%" PRIu32 ".b32 ", registers);
+        tir_text_format(text, "%s.x%" PRIu32 ".b32 ", row_bits ? "16x32bx2" : "32x32b", registers);
+}
+
+// Behind the address.
+static void add_split(struct tir_text *text, const struct tir_inst *inst)
+{
+    if (tir_attr_find(inst, TIR_ATTR_split))
+        tir_text_format(text, ", %" PRId64, tir_attr_int(inst, TIR_ATTR_split, 0));
 }
 
 static void emit_load(struct emit *e, const struct tir_inst *inst)
@@ -279,7 +287,9 @@ static void emit_load(struct emit *e, const struct tir_inst *inst)
     tir_text_add(&text, STR("tcgen05.ld.sync.aligned."));
     add_shape(&text, inst, count);
     list_registers(&text, 0, count);
-    tir_text_format(&text, ", [$%" PRIu32 "]; tcgen05.wait::ld.sync.aligned;", count);
+    tir_text_format(&text, ", [$%" PRIu32 "]", count);
+    add_split(&text, inst);
+    tir_text_add(&text, STR("; tcgen05.wait::ld.sync.aligned;"));
     LLVMTypeRef *types = arena_array(e->arena, LLVMTypeRef, count);
     for (uint32_t i = 0; i < count; i++) {
         types[i] = e->ll->i32;
@@ -303,7 +313,9 @@ static void emit_store(struct emit *e, const struct tir_inst *inst)
     tir_text_init(&constraints, e->arena, 0);
     tir_text_add(&text, STR("tcgen05.st.sync.aligned."));
     add_shape(&text, inst, count);
-    tir_text_add(&text, STR("[$0], "));
+    tir_text_add(&text, STR("[$0]"));
+    add_split(&text, inst);
+    tir_text_add(&text, STR(", "));
     list_registers(&text, 1, count);
     tir_text_add(&text, STR("; tcgen05.wait::st.sync.aligned;"));
     V *args = arena_array(e->arena, V, inst->operand_count);
