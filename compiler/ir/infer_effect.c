@@ -110,7 +110,7 @@ static bool is_remote_copy(struct tir_query *q)
 static bool is_copy_barrier(struct tir_query *q)
 {
     const struct tir_inst *inst = q->inst;
-    const bool is_load = inst->op == TIR_OP_TMA_LOAD;
+    const bool is_load = inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER;
     const struct tir_value *bar = inst->operands[is_load ? TIR_TMA_BAR : TIR_COPY_MBAR];
     if (!bar || bar->type->elem != TIR_MBARRIER || bar->type->space != TIR_SPACE_CLUSTER)
         return is_barrier(q, bar);
@@ -162,6 +162,32 @@ static bool copy_fits(const struct tir_inst *copy, const struct tir_type *from,
     return t.elem == from->elem && tir_type_same_shape(&t, from);
 }
 
+// A tensor copy takes rows by their numbers, which the thread that starts it has in registers.
+static bool rows_fit(struct tir_query *q)
+{
+    const struct tir_inst *copy = q->inst;
+    const struct tir_value *rows = tir_copied_rows(copy), *base = tir_ref_base(copy);
+    if (!rows)
+        return true;
+    const struct tir_attr *box = tir_attr_find(copy, TIR_ATTR_box);
+    const bool by_tensor =
+        tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma;
+    if (!by_tensor || base->type->rank != 2 || rows != tir_ref_indices(copy)[0] ||
+        rows->type->rank != 1 || box->list[1] <= 0 || rows->type->shape[0] % TIR_ROWS_AT_ONCE)
+        tir_infer_refuse(q, "of a copy with `mbar`, the engine tma alone takes an index tile: of "
+                            "4 n rows, for a tensor of rank 2, `A[I[i:+4], c:+64]`");
+    else if (tir_copy_packed(copy))
+        tir_infer_refuse(q, "rows by number have no elements of less than 8 bits");
+    else if (!rows->def || rows->def->op != TIR_OP_LOAD ||
+             tir_takes_tiles(rows->def, TIR_LOAD_MASK))
+        tir_infer_refuse(q, "rows by number are loaded as they are from a tensor or a shared "
+                            "buffer, `A[I[i:+4], c:+64]`: the thread that starts the copy does "
+                            "so itself");
+    else
+        return true;
+    return false;
+}
+
 const struct tir_type *tir_infer_none(struct tir_query *q)
 {
     const struct tir_inst *inst = q->inst;
@@ -188,7 +214,7 @@ const struct tir_type *tir_infer_none(struct tir_query *q)
         if (inst->operands[TIR_COPY_MASK] &&
             (inst->operands[TIR_COPY_MBAR] || tir_attr_find(inst, TIR_ATTR_engine)))
             return tir_infer_refuse(q, "a copy that an engine starts as a whole has no mask");
-        return is_copy_barrier(q) ? tir_infer_nothing(q) : NULL;
+        return is_copy_barrier(q) && rows_fit(q) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_STORE_ASYNC) {
         const struct tir_type *slice = tir_infer_slice(q), *from = tir_infer_operand(q, 0);
         if (!slice)
@@ -198,11 +224,12 @@ const struct tir_type *tir_infer_none(struct tir_query *q)
             return tir_infer_refuse(q, "%s copied to %s", tir_infer_text(q, from),
                                     tir_infer_text(q, slice));
     } else if (inst->op == TIR_OP_PREFETCH || inst->op == TIR_OP_TMA_PREFETCH ||
-               inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_STORE) {
+               inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER ||
+               inst->op == TIR_OP_TMA_STORE) {
         const struct tir_type *slice = tir_infer_slice(q);
         if (slice && tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
             return tir_infer_refuse(q, "%s is not a part of a tensor", tir_infer_text(q, slice));
-        if (inst->op == TIR_OP_TMA_LOAD && !is_copy_barrier(q))
+        if ((inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER) && !is_copy_barrier(q))
             return NULL;
         return slice ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_MBARRIER_INIT || inst->op == TIR_OP_ARRIVE ||

@@ -529,7 +529,9 @@ enum tir_operand_position { // those that C code names
     TIR_TMA_AT = TIR_AT(TMA_LOAD, to_at),
     TIR_TMA_BAR = TIR_AT(TMA_LOAD, bar),
     TIR_TMA_BAR_AT = TIR_AT(TMA_LOAD, bar_at),
-    TIR_TMA_CTAS = TIR_AT(TMA_LOAD, ctas)
+    TIR_TMA_CTAS = TIR_AT(TMA_LOAD, ctas),
+    TIR_GATHER_ROWS = TIR_AT(TMA_GATHER, row1), // the second to the fourth
+    TIR_ROWS_AT_ONCE = TIR_AT(TMA_GATHER, fixed_count) - TIR_GATHER_ROWS + 1
 };
 #define TIR_TIED_REGISTERS              256 // of a thread, in one lowered await or wgmma_fence
 // Where one name serves several operations.
@@ -561,6 +563,11 @@ TIR_SAME(MBARRIER_INIT, bar, TIR_BAR);
 TIR_SAME(MBARRIER_INIT, at, TIR_BAR_AT);
 TIR_SAME(ARRIVE, bar, TIR_BAR);
 TIR_SAME(ARRIVE, at, TIR_BAR_AT);
+TIR_SAME(TMA_GATHER, to, TIR_TMA_BUFFER);
+TIR_SAME(TMA_GATHER, to_at, TIR_TMA_AT);
+TIR_SAME(TMA_GATHER, bar, TIR_TMA_BAR);
+TIR_SAME(TMA_GATHER, bar_at, TIR_TMA_BAR_AT);
+TIR_SAME(TMA_GATHER, ctas, TIR_TMA_CTAS);
 TIR_SAME(TMA_STORE, from, TIR_TMA_BUFFER);
 TIR_SAME(TMA_STORE, from_at, TIR_TMA_AT);
 TIR_SAME(BULK_LOAD, to, TIR_TMA_BUFFER);
@@ -579,6 +586,21 @@ static inline uint32_t tir_copy_packed(const struct tir_inst *copy)
     const enum tir_elem to = copy->operands[TIR_COPY_TO]->type->elem;
     const bool is_packed = tir_elem_is_narrow(to) && tir_ref_base(copy)->type->elem == TIR_U8;
     return is_packed ? tir_elem_width(to) : 0;
+}
+// The index tile of a copy that single threads start: rows that it names one by one. NULL: none.
+static inline struct tir_value *tir_copied_rows(const struct tir_inst *copy)
+{
+    if (copy->op != TIR_OP_COPY_ASYNC || !copy->operands[TIR_COPY_MBAR])
+        return NULL;
+    for (uint32_t d = 0; d < tir_ref_base(copy)->type->rank; d++)
+        if (tir_type_is_tile(tir_ref_indices(copy)[d]->type))
+            return tir_ref_indices(copy)[d];
+    return NULL;
+}
+// Is it a load of all rows of such a copy by each thread?
+static inline bool tir_loads_rows(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_LOAD && tir_attr_int(inst, TIR_ATTR_by_thread, 0);
 }
 // Does a load, or a copy to `to`, round f32 of a tensor to tf32?
 static inline bool tir_rounds(const struct tir_inst *access, const struct tir_value *to)

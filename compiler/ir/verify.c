@@ -381,8 +381,8 @@ static void check_direction(struct verifier *v, const struct tir_inst *inst)
         const struct tir_param *p = &v->f->params[i];
         bool writes = inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC ||
                       inst->op == TIR_OP_STORE_ASYNC || inst->op == TIR_OP_TMA_STORE;
-        bool reads =
-            inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_TMA_LOAD;
+        bool reads = inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC ||
+                     inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER;
         if (p->value != base)
             continue;
         if (writes && p->direction == TIR_IN)
@@ -419,6 +419,19 @@ static void check_strides(struct verifier *v, const struct tir_inst *inst)
     if (inst->op == TIR_OP_COPY_ASYNC &&
         tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) != TIR_WORD_engine_tma)
         wrong(v, inst, "strides are for the engine tma");
+}
+
+// What a thread loads for itself is for the copies that it starts.
+static void check_rows(struct verifier *v, const struct tir_inst *inst)
+{
+    const struct tir_value *rows = tir_copied_rows(inst);
+    if (rows && v->f->form > TIR_FORM_TILE && !tir_loads_rows(rows->def))
+        wrong(v, inst, "the rows of a copy are loaded by_thread");
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *x = inst->operands[i];
+        if (x && x != rows && tir_type_is_tile(x->type) && x->def && tir_loads_rows(x->def))
+            wrong(v, inst, "a tile by_thread is the rows of copies alone");
+    }
 }
 
 static void check_place(struct verifier *v, const struct tir_inst *role)
@@ -466,6 +479,7 @@ static void check_inst(struct verifier *v, const struct tir_inst *inst)
     check_direction(v, inst);
     check_cache(v, inst);
     check_strides(v, inst);
+    check_rows(v, inst);
     if (inst->op == TIR_OP_ROLE)
         check_place(v, inst);
     if (inst->op == TIR_OP_SCOPE)

@@ -9,6 +9,10 @@
 // becomes, where i or t come from tid(),
 //     store(Y[i], t, by_thread = 1);
 //
+// The rows that a copy with an mbarrier names are loaded by each thread that starts one,
+//     let r: i32[4] = load(I[i:+4], by_thread = 1);
+// and are no tile of all threads.
+//
 // varying.c finds what differs.
 #include "front/lower/lower.h"
 #include "front/lower/varying.h"
@@ -124,8 +128,11 @@ static bool same_in_group(const struct varying *set, const struct tir_inst *inst
            tir_attr_word(inst, TIR_ATTR_mode, TIR_WORD_mode_idx) == TIR_WORD_mode_idx;
 }
 
+// What threads do by themselves: load rows, and start copies of these.
 static bool is_tile_op(const struct tir_inst *inst)
 {
+    if (tir_loads_rows(inst) || tir_copied_rows(inst))
+        return false;
     for (uint32_t i = 0; i < inst->operand_count; i++)
         if (is_tile(inst->operands[i]))
             return true;
@@ -187,9 +194,25 @@ static bool check_foreign(struct uniform *u, const struct tir_inst *inst)
     return false;
 }
 
+// What each thread has loaded for its copies may differ between threads: it is no tile of theirs.
+static bool check_rows(struct uniform *u, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        if (!is_tile(v) || !v->def || !tir_loads_rows(v->def) || v == tir_copied_rows(inst))
+            continue;
+        lower_error(u->l, inst->span, TIR_E_THREAD_TILE,
+                    "the rows of a copy with `mbar` are loaded for such copies alone, by the "
+                    "threads that start them");
+        lower_note(u->l, v->def->span, "what else needs them loads them anew");
+        return false;
+    }
+    return true;
+}
+
 static bool check_inst(struct uniform *u, const struct tir_inst *inst)
 {
-    if (!check_foreign(u, inst))
+    if (!check_foreign(u, inst) || !check_rows(u, inst))
         return false;
     bool is_slot = inst->op == TIR_OP_PUT || inst->op == TIR_OP_GET;
     if (inst->region_count && !is_slot && inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN)
@@ -249,6 +272,9 @@ static bool check_no_threads(struct lower *l)
 
 bool uniform_check(struct lower *l)
 {
+    tir_foreach_inst(inst, l->f)
+        if (tir_copied_rows(inst))
+            tir_set_int(l->f, tir_copied_rows(inst)->def, TIR_ATTR_by_thread, 1);
     if (!l->f->grid_count && !l->roles.len)
         return check_no_threads(l);
     struct uniform u = {.l = l,

@@ -189,6 +189,21 @@ static bool anchor_tmem(struct solver *s)
     return true;
 }
 
+// The rows of copies that single threads start: each thread has all of them.
+static void anchor_rows(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        if (!tir_loads_rows(inst) || !tir_solver_needs_layout(inst->results[0]))
+            continue;
+        const struct tir_type *t = inst->results[0]->type;
+        tir_solver_enter_crew(s, inst);
+        const struct tir_iter all = {(uint32_t)tir_type_count(t), 1, TIR_AXIS_REG};
+        const struct tir_iter each[] = {{32, 1, TIR_AXIS_LANE}, {s->warps, 1, TIR_AXIS_WARP}};
+        tir_solver_assign(s, inst->results[0],
+                          tir_layout_from_iters(s->types, t->rank, t->shape, &all, 1, each, 2, 0));
+    }
+}
+
 static void anchor_dots(struct solver *s)
 {
     tir_foreach_inst(inst, s->f) {
@@ -290,6 +305,7 @@ bool tir_solver_anchor(struct solver *s)
     anchor_stated(s);
     if (!anchor_tmem(s) || !anchor_products(s))
         return false;
+    anchor_rows(s);
     anchor_dots(s);
     anchor_scans(s);
     anchor_accesses(s);

@@ -8,6 +8,8 @@
 // the rest becomes further copies. A bf16[256, 128] tile in swizzle(128) memory, which is
 // [128 / 64][256][64], takes two copies of [256, 64].
 //
+// Rows by number come four at a time, as many columns of each as a row of such a box has.
+//
 // A bulk copy moves consecutive bytes, so each row of a tile is one.
 
 #include "pass/async/tma.h"
@@ -18,9 +20,10 @@ struct transfer {
     struct lower *lo;
     const struct tir_inst *inst; // its ref is the slice of the tensor
     struct tir_value *tensor;
-    uint32_t rank;   // of the tensor
-    uint32_t packed; // bits of elements that are packed in the tensor's bytes; 0: none are
-    bool rounds;     // f32 to tf32
+    uint32_t rank;          // of the tensor
+    uint32_t packed;        // bits of elements that are packed in the tensor's bytes; 0: none are
+    bool rounds;            // f32 to tf32
+    struct tir_value *rows; // by number; NULL: they follow each other
     int64_t box[TIR_MAX_RANK]; // of the whole slice, in elements; 0: a single index
     struct lower_part part;
     struct tir_value *at;       // bytes where the part starts; NULL: 0
@@ -66,8 +69,11 @@ static struct transfer open_transfer(struct lower *lo, const struct tir_inst *in
     const bool is_copy = inst->op == TIR_OP_COPY_ASYNC;
     t.packed = is_copy ? tir_copy_packed(inst) : 0;
     t.rounds = is_copy && tir_rounds(inst, inst->operands[TIR_COPY_TO]);
+    t.rows = tir_copied_rows(inst);
     for (uint32_t d = 0; d < t.rank; d++)
         t.box[d] = tir_attr_find(inst, TIR_ATTR_box)->list[d];
+    if (t.rows)
+        t.box[0] = t.rows->type->shape[0];
     if (t.packed)
         t.box[t.rank - 1] = t.box[t.rank - 1] * 8 / t.packed;
     memcpy(t.step, t.box, sizeof(t.step));
@@ -94,6 +100,8 @@ static void set_steps(struct transfer *t, int64_t most)
                                   most / tir_slice_stride(t->inst, d));
         dense *= t->step[d];
     }
+    if (t->rows)
+        t->step[0] = TIR_MIN(t->step[0], TIR_ROWS_AT_ONCE);
 }
 
 static int64_t copies_of(const struct transfer *t)
@@ -128,12 +136,41 @@ static int64_t byte_at(const struct transfer *t, const int64_t at[TIR_MAX_RANK])
     return tir_lower_part_byte(&t->part, coord);
 }
 
+// Where the copy is to give zeros, a start that lies outside of the tensor.
+static struct tir_value *if_copied(struct transfer *t, struct tir_value *start)
+{
+    struct lower *lo = t->lo;
+    struct tir_value *pred =
+        t->inst->op == TIR_OP_COPY_ASYNC ? t->inst->operands[TIR_COPY_PRED] : NULL;
+    if (!pred)
+        return start;
+    struct tir_value *away = tir_const_int(lo->f, start->type, -(INT64_C(1) << 30));
+    return tir_build1(&lo->b, TIR_OP_WHERE, start->type, (struct tir_value *[]){pred, start, away},
+                      3);
+}
+
+// The number of a row, which engines take as i32: others are those of no row.
+static struct tir_value *row_at(struct transfer *t, int64_t at)
+{
+    struct lower *lo = t->lo;
+    const int64_t coord[TIR_MAX_RANK] = {at};
+    struct tir_value *number = tir_lower_index_at(lo, t->rows, coord, 0);
+    struct tir_value *row = tir_lower_cast(lo, &lo->b, number, lo->i32);
+    if (tir_elems[number->type->elem].bits > 32) {
+        struct tir_value *again = tir_lower_cast(lo, &lo->b, row, number->type);
+        struct tir_value *choice[] = {tir_binary(&lo->b, TIR_OP_EQ, number, again), row,
+                                      tir_lower_i32(lo, -1)};
+        row = tir_build1(&lo->b, TIR_OP_WHERE, lo->i32, choice, 3);
+    }
+    return if_copied(t, row);
+}
+
 static struct tir_value *index_at(struct transfer *t, uint32_t d, int64_t at)
 {
     struct lower *lo = t->lo;
+    if (t->rows && d == 0)
+        return row_at(t, at);
     struct tir_value *start = tir_ref_indices(t->inst)[d];
-    struct tir_value *pred =
-        t->inst->op == TIR_OP_COPY_ASYNC ? t->inst->operands[TIR_COPY_PRED] : NULL;
     at *= tir_slice_stride(t->inst, d);
     if (t->packed && d == t->rank - 1) { // a multiple of 3 bytes, or of 2, is 4 elements
         struct tir_value *by = tir_const_int(lo->f, start->type, t->packed / 2);
@@ -141,12 +178,21 @@ static struct tir_value *index_at(struct transfer *t, uint32_t d, int64_t at)
         start = tir_lower_mul_const(lo, &lo->b, start, 4);
     }
     start = tir_lower_add(lo, &lo->b, start, tir_const_int(lo->f, start->type, at));
-    if (!pred || d > 0)
-        return start;
-    // Where the copy is to give zeros, one that lies outside of the tensor.
-    struct tir_value *away = tir_const_int(lo->f, start->type, -(INT64_C(1) << 30));
-    return tir_build1(&lo->b, TIR_OP_WHERE, start->type, (struct tir_value *[]){pred, start, away},
-                      3);
+    return d == 0 ? if_copied(t, start) : start;
+}
+
+static bool check_rows(struct transfer *t)
+{
+    const uint32_t features = t->lo->cx->target->features;
+    const bool is_sent = t->inst->operands[TIR_COPY_CTAS];
+    if (!(features & TIR_HAS_GATHER4) || (is_sent && !(features & TIR_HAS_TCGEN05))) {
+        refuse(t, is_sent ? "the target has no tensor copies of rows by number to several CTAs"
+                          : "the target has no tensor copies of rows by number");
+        tir_lower_note_target(t->lo, TIR_HAS_GATHER4 | (is_sent ? TIR_HAS_TCGEN05 : 0));
+        return false;
+    }
+    return t->step[0] == TIR_ROWS_AT_ONCE ||
+           refuse(t, "four rows of it do not lie together in shared memory");
 }
 
 static bool check_tensor(struct transfer *t)
@@ -163,6 +209,8 @@ static bool check_tensor(struct transfer *t)
     for (uint32_t d = 0; d < t->rank; d++)
         if (t->box[d] < 0)
             return refuse(t, "its elements are gathered");
+    if (t->rows && !check_rows(t))
+        return false;
     int64_t row = t->step[last] * t->bytes, start;
     if (t->packed && (t->step[last] != TIR_TMA_PACKED ||
                       (t->part.memory->swizzle && t->part.memory->swizzle != TIR_TMA_PACKED)))
@@ -197,11 +245,17 @@ static struct tir_inst *build_tensor_copy(struct transfer *t, enum tir_op op,
 {
     struct lower *lo = t->lo;
     uint32_t fixed = tir_ops[op].fixed_count;
+    int64_t step[TIR_MAX_RANK];
+    memcpy(step, t->step, sizeof(step));
+    if (t->rows)
+        step[0] = 0;
+    for (uint32_t i = 1; t->rows && i < TIR_ROWS_AT_ONCE; i++)
+        operands[TIR_GATHER_ROWS + i - 1] = row_at(t, at[0] + i);
     operands[fixed] = t->tensor;
     for (uint32_t d = 0; d < t->rank; d++)
         operands[fixed + 1 + d] = index_at(t, d, at[d]);
     struct tir_inst *copy = tir_build(&lo->b, op, operands, fixed + 1 + t->rank, NULL, 0, 0);
-    tir_set_list(lo->f, copy, TIR_ATTR_box, t->step, t->rank);
+    tir_set_list(lo->f, copy, TIR_ATTR_box, step, t->rank);
     tir_set_int(lo->f, copy, TIR_ATTR_swizzle, t->part.memory ? t->part.memory->swizzle : 0);
     if (t->part.memory && byte_at(t, at))
         tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(t, at));
@@ -305,10 +359,10 @@ void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst)
     mbarrier_at(lo, inst->operands[TIR_COPY_MBAR], &bar, &bar_at);
     int64_t at[TIR_MAX_RANK] = {0};
     do {
-        struct tir_value *operands[8 + TIR_MAX_RANK] = {t.part.base, or_zero(lo, t.at), bar, bar_at,
+        struct tir_value *operands[9 + TIR_MAX_RANK] = {t.part.base, or_zero(lo, t.at), bar, bar_at,
                                                         ctas};
         if (!bulk) {
-            build_tensor_copy(&t, TIR_OP_TMA_LOAD, operands, at);
+            build_tensor_copy(&t, t.rows ? TIR_OP_TMA_GATHER : TIR_OP_TMA_LOAD, operands, at);
             continue;
         }
         struct tir_value *from[] = {t.tensor, global_byte(&t, at),

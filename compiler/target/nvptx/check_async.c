@@ -37,6 +37,7 @@ static const struct need needs[] = {
     {TIR_OP_TMEM_FREE, TIR_HAS_TCGEN05, "the target has no tensor memory"},
     {TIR_OP_SETMAXNREG, TIR_HAS_WGMMA | TIR_HAS_TCGEN05, "the target cannot move registers"},
     {TIR_OP_TMA_LOAD, TIR_HAS_TMA, "the target has no tensor copies"},
+    {TIR_OP_TMA_GATHER, TIR_HAS_GATHER4, "the target has no tensor copies of rows by number"},
     {TIR_OP_TMA_STORE, TIR_HAS_TMA, "the target has no tensor copies"},
     {TIR_OP_TMA_PREFETCH, TIR_HAS_TMA, "the target has no tensor copies"},
     {TIR_OP_BULK_LOAD, TIR_HAS_TMA, "the target has no bulk copies"},
@@ -206,6 +207,19 @@ static const char *check_box(const struct query *q)
     return NULL;
 }
 
+static const char *check_gathered(const struct query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    const struct tir_value *ctas = inst->operands[TIR_TMA_CTAS];
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    if (box->list_count != 2 || box->list[0])
+        return "it takes a row of a tensor of rank 2";
+    for (uint32_t i = 1; i < TIR_ROWS_AT_ONCE; i++)
+        if (!is_i32(inst->operands[TIR_GATHER_ROWS + i - 1]))
+            return "the rows are i32";
+    return ctas && lacks(q, TIR_HAS_TCGEN05, "") ? "the target has none to several CTAs" : NULL;
+}
+
 static const char *check_tensor_copy(const struct query *q)
 {
     const struct tir_inst *inst = q->inst;
@@ -225,7 +239,9 @@ static const char *check_tensor_copy(const struct query *q)
         return "it takes an mbarrier and an offset of 32 or 64 bits";
     if (bar->type->space == TIR_SPACE_CLUSTER && lacks(q, TIR_HAS_TCGEN05, ""))
         return "the target has no pairs of CTAs";
-    return is_i32(operands[TIR_TMA_CTAS]) ? NULL : "the CTAs are an i32";
+    if (!is_i32(operands[TIR_TMA_CTAS]))
+        return "the CTAs are an i32";
+    return inst->op == TIR_OP_TMA_GATHER ? check_gathered(q) : NULL;
 }
 
 enum { LOAD_FROM = TIR_TMA_BAR_AT + 1, LOAD_FROM_AT, LOAD_BYTES, LOAD_CTAS };
@@ -420,6 +436,7 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
     case TIR_OP_BAR_ARRIVE:
         return check_bar(inst);
     case TIR_OP_TMA_LOAD:
+    case TIR_OP_TMA_GATHER:
     case TIR_OP_TMA_STORE:
     case TIR_OP_TMA_PREFETCH:
         return check_tensor_copy(&q);

@@ -452,6 +452,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_GRIDDEPCONTROL] = tir_emit_sync,
     // emit_tensor.c
     [TIR_OP_TMA_LOAD] = tir_emit_tensor,
+    [TIR_OP_TMA_GATHER] = tir_emit_tensor,
     [TIR_OP_TMA_STORE] = tir_emit_tensor,
     [TIR_OP_TMA_PREFETCH] = tir_emit_tensor,
     [TIR_OP_BULK_LOAD] = tir_emit_tensor,

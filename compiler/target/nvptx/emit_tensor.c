@@ -111,15 +111,21 @@ static void push_receivers(struct emit *e, struct args *args, const struct tir_i
 static void emit_load(struct emit *e, const struct tir_inst *inst)
 {
     const struct tir_value *ctas = inst->operands[TIR_TMA_CTAS];
+    const bool is_gather = inst->op == TIR_OP_TMA_GATHER;
     bool of_pair = is_remote(inst->operands[TIR_TMA_BAR]);
     bool cluster = of_pair || needs_cluster(e, ctas);
     struct args args = {.len = 0};
     push_destination(e, &args, inst, cluster);
     push_place(e, &args, inst);
+    for (uint32_t i = 1; is_gather && i < TIR_ROWS_AT_ONCE; i++)
+        push(&args, tir_emit_low_word(e, inst->operands[TIR_GATHER_ROWS + i - 1]));
     push_receivers(e, &args, inst, ctas, cluster);
     if (cluster)
         push(&args, tir_emit_i32(e, of_pair ? 2 : 0)); // cta_group
-    call_tensor(e, inst, cluster ? "g2s.tile" : "g2s.cta.tile", &args);
+    if (is_gather)
+        call_tensor(e, inst, cluster ? "g2s.tile.gather4" : "g2s.cta.tile.gather4", &args);
+    else
+        call_tensor(e, inst, cluster ? "g2s.tile" : "g2s.cta.tile", &args);
 }
 
 static const char *store_name(const struct tir_inst *inst)
@@ -286,6 +292,7 @@ void tir_emit_tensor(struct emit *e, const struct tir_inst *inst)
 {
     switch (inst->op) {
     case TIR_OP_TMA_LOAD:
+    case TIR_OP_TMA_GATHER:
         emit_load(e, inst);
         return;
     case TIR_OP_TMA_STORE:

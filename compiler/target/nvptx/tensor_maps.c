@@ -7,8 +7,8 @@
 
 static bool uses_map(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_STORE ||
-           inst->op == TIR_OP_TMA_PREFETCH;
+    return inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER ||
+           inst->op == TIR_OP_TMA_STORE || inst->op == TIR_OP_TMA_PREFETCH;
 }
 
 static struct tir_tensor_map_use use_of(const struct tir_func *f, const struct tir_inst *inst)
