@@ -142,6 +142,23 @@ static const char *check_cluster(const tir_artifact_variant *variant)
     return NULL;
 }
 
+static const char *check_pixels(const tir_artifact_map *map, uint32_t rank)
+{
+    static const int32_t limits[] = {[3] = 1 << 15, [4] = 1 << 7, [5] = 1 << 4};
+    if (map->pixels > 1024 || (map->pixels && (rank < 3 || rank > 5)))
+        return "a tensor map has not 0 to 1024 pixels of a tensor of 3 to 5 dimensions";
+    for (uint32_t d = 0; map->pixels && d + 1 < rank; d++)
+        if (map->box[d] != 1)
+            return "a tensor map of pixels has a box of several";
+    for (uint32_t i = 0; i < 3; i++) {
+        const int32_t limit = map->pixels && i + 2 < rank ? limits[rank] : 0;
+        const int32_t low = map->low[i], high = map->high[i];
+        if (limit ? low < -limit || low >= limit || high < -limit || high >= limit : low || high)
+            return "a tensor map's corners are not of 16, 8 or 5 bits";
+    }
+    return NULL;
+}
+
 static const char *check_map(const tir_artifact_map *map, const tir_artifact_kernel *kernel)
 {
     const tir_artifact_param *param =
@@ -165,7 +182,7 @@ static const char *check_map(const tir_artifact_map *map, const tir_artifact_ker
     uint32_t row = map->box[param->rank - 1] * tir_element_bits(param->element) / 8;
     if (row % 16 || (map->swizzle && row > map->swizzle))
         return "a row of a tensor map's box is no multiple of 16 bytes within the swizzle";
-    return NULL;
+    return check_pixels(map, param->rank);
 }
 
 static const char *check_names(const tir_artifact_variant *variant)

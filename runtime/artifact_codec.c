@@ -140,6 +140,11 @@ static void io_u32(struct wire *w, uint32_t *value)
     *value = (uint32_t)io_le(w, *value, 4);
 }
 
+static void io_i32(struct wire *w, int32_t *value)
+{
+    *value = (int32_t)(uint32_t)io_le(w, (uint32_t)*value, 4);
+}
+
 static void io_i64(struct wire *w, int64_t *value)
 {
     *value = (int64_t)io_le(w, (uint64_t)*value, 8);
@@ -335,6 +340,11 @@ static void io_map(struct wire *w, tir_artifact_map *map)
         io_u32(w, &map->box[i]);
     for (int i = 0; i < TIR_MAX_RANK; i++)
         io_u32(w, &map->stride[i]);
+    io_u32(w, &map->pixels);
+    for (int i = 0; i < 3; i++)
+        io_i32(w, &map->low[i]);
+    for (int i = 0; i < 3; i++)
+        io_i32(w, &map->high[i]);
 }
 
 static void io_role(struct wire *w, tir_artifact_role *role)

@@ -78,6 +78,15 @@ tir_status tir_launch_map(const tir_artifact_map *recipe, const tir_artifact_par
         if (i && map.strides[i - 1] % WIDE)
             map.l2 = TIR_TENSOR_MAP_L2_128;
     }
+    if (recipe->pixels) {
+        map.kind = TIR_TENSOR_MAP_IM2COL;
+        map.channels = map.box[0];
+        map.pixels = recipe->pixels;
+    }
+    for (uint32_t i = 0; recipe->pixels && i + 2 < param->rank; i++) {
+        map.lower[i] = recipe->low[inner - 2 - i];
+        map.upper[i] = recipe->high[inner - 2 - i];
+    }
     tir_error why;
     tir_status status = tir_tensor_map_encode(&map, bytes, error ? &why : NULL);
     return status ? tir_error_set(error, status, "%.*s: the tensor map's %s", TIR_STR(param->name),

@@ -111,6 +111,11 @@ static void fill_maps(struct tir_compilation *c, const struct tir_func *f,
             maps[i].box[d] = (uint32_t)uses.at[i].box[d];
             maps[i].stride[d] = (uint32_t)uses.at[i].stride[d];
         }
+        maps[i].pixels = uses.at[i].pixels;
+        for (uint32_t d = 0; d < TIR_PIXEL_DIMS; d++) {
+            maps[i].low[d] = (int32_t)uses.at[i].low[d];
+            maps[i].high[d] = (int32_t)uses.at[i].high[d];
+        }
     }
     variant->maps = maps;
     variant->map_count = uses.len;

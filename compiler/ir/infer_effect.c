@@ -106,11 +106,17 @@ static bool is_remote_copy(struct tir_query *q)
     return true;
 }
 
+static bool is_tensor_load(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER ||
+           inst->op == TIR_OP_TMA_PIXELS;
+}
+
 // What a copy completes its bytes at.
 static bool is_copy_barrier(struct tir_query *q)
 {
     const struct tir_inst *inst = q->inst;
-    const bool is_load = inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER;
+    const bool is_load = is_tensor_load(inst);
     const struct tir_value *bar = inst->operands[is_load ? TIR_TMA_BAR : TIR_COPY_MBAR];
     if (!bar || bar->type->elem != TIR_MBARRIER || bar->type->space != TIR_SPACE_CLUSTER)
         return is_barrier(q, bar);
@@ -145,6 +151,61 @@ static const struct tir_type *rule_push(struct tir_query *q)
     return is_barrier(q, inst->operands[TIR_PUSH_MBAR]) ? tir_infer_nothing(q) : NULL;
 }
 
+// From low to high, outermost dimension first; a map has 16, 8 or 5 bits for each (CUDA driver API,
+// cuTensorMapEncodeIm2col).
+static bool is_corner(const struct tir_attr *corner, uint32_t rank)
+{
+    static const int64_t limits[] = {[3] = 1 << 15, [4] = 1 << 7, [5] = 1 << 4};
+    if (!corner || corner->list_count != rank - 2)
+        return false;
+    for (uint32_t i = 0; i < corner->list_count; i++)
+        if (corner->list[i] < -limits[rank] || corner->list[i] >= limits[rank])
+            return false;
+    return true;
+}
+
+bool tir_pixels_fit(const struct tir_inst *copy)
+{
+    const uint32_t rank = tir_ref_base(copy)->type->rank;
+    const struct tir_attr *box = tir_attr_find(copy, TIR_ATTR_box);
+    const bool is_copy = copy->op == TIR_OP_COPY_ASYNC;
+    if (rank < 3 || rank > 2 + TIR_PIXEL_DIMS || box->list[rank - 1] <= 0 ||
+        !is_corner(tir_attr_find(copy, TIR_ATTR_low), rank) ||
+        !is_corner(tir_attr_find(copy, TIR_ATTR_high), rank))
+        return false;
+    for (uint32_t d = 0; d + 1 < rank; d++)
+        if (box->list[d])
+            return false;
+    for (uint32_t i = 0; i < TIR_PIXEL_DIMS; i++)
+        if (copy->operands[(is_copy ? TIR_COPY_DZ : TIR_PIXELS_DZ) + i] &&
+            i + rank < 2 + TIR_PIXEL_DIMS)
+            return false;
+    return true;
+}
+
+static bool pixels_follow(struct tir_query *q)
+{
+    const struct tir_inst *copy = q->inst;
+    const struct tir_type *to = copy->operands[TIR_COPY_TO]->type;
+    bool shifts = false;
+    for (uint32_t i = 0; i < TIR_PIXEL_DIMS; i++)
+        shifts |= copy->operands[TIR_COPY_DZ + i] != NULL;
+    if (!tir_copies_pixels(copy)) {
+        if (shifts)
+            tir_infer_refuse(q, "`dz`, `dy` and `dx` are for pixels, which have `low` and `high`");
+        return !shifts;
+    }
+    if (!copy->operands[TIR_COPY_MBAR] || to->rank != 2 || !tir_pixels_fit(copy) ||
+        tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_NONE) != TIR_WORD_engine_tma) {
+        tir_infer_refuse(q, "pixels are copied with `mbar = ..., engine = tma` from a tensor of "
+                            "rank 3 to 5 to a tile of rank 2, `X[b, y, x, c:+64]`; `low` and "
+                            "`high` have a number for each dimension between the first and the "
+                            "last, of 16, 8 or 5 bits, and so have `dz`, `dy`, `dx`");
+        return false;
+    }
+    return true;
+}
+
 // A tensor copy makes elements of 4 or 6 bits of the bytes in which they are packed, and rounds.
 static bool copy_fits(const struct tir_inst *copy, const struct tir_type *from,
                       const struct tir_type *to)
@@ -155,6 +216,11 @@ static bool copy_fits(const struct tir_inst *copy, const struct tir_type *from,
         tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma;
     if (by_tensor && tir_rounds(copy, copy->operands[TIR_COPY_TO]))
         t.elem = from->elem;
+    if (tir_copies_pixels(copy) && t.rank == 2) { // as many pixels as it has rows
+        t.rank = 1;
+        t.shape[0] = t.shape[1];
+        return t.elem == from->elem && from->rank == 1 && t.shape[0] == from->shape[0];
+    }
     if (by_tensor && bits && t.rank && t.shape[last] * bits % 8 == 0) {
         t.elem = from->elem;
         t.shape[last] = t.shape[last] * bits / 8;
@@ -214,7 +280,7 @@ const struct tir_type *tir_infer_none(struct tir_query *q)
         if (inst->operands[TIR_COPY_MASK] &&
             (inst->operands[TIR_COPY_MBAR] || tir_attr_find(inst, TIR_ATTR_engine)))
             return tir_infer_refuse(q, "a copy that an engine starts as a whole has no mask");
-        return is_copy_barrier(q) && rows_fit(q) ? tir_infer_nothing(q) : NULL;
+        return is_copy_barrier(q) && rows_fit(q) && pixels_follow(q) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_STORE_ASYNC) {
         const struct tir_type *slice = tir_infer_slice(q), *from = tir_infer_operand(q, 0);
         if (!slice)
@@ -224,12 +290,11 @@ const struct tir_type *tir_infer_none(struct tir_query *q)
             return tir_infer_refuse(q, "%s copied to %s", tir_infer_text(q, from),
                                     tir_infer_text(q, slice));
     } else if (inst->op == TIR_OP_PREFETCH || inst->op == TIR_OP_TMA_PREFETCH ||
-               inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER ||
-               inst->op == TIR_OP_TMA_STORE) {
+               inst->op == TIR_OP_TMA_STORE || is_tensor_load(inst)) {
         const struct tir_type *slice = tir_infer_slice(q);
         if (slice && tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
             return tir_infer_refuse(q, "%s is not a part of a tensor", tir_infer_text(q, slice));
-        if ((inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER) && !is_copy_barrier(q))
+        if (is_tensor_load(inst) && !is_copy_barrier(q))
             return NULL;
         return slice ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_MBARRIER_INIT || inst->op == TIR_OP_ARRIVE ||

@@ -496,6 +496,7 @@ enum tir_operand_position { // those that C code names
     TIR_COPY_MBAR = TIR_AT(COPY_ASYNC, mbar),
     TIR_COPY_CTAS = TIR_AT(COPY_ASYNC, ctas),
     TIR_COPY_MASK = TIR_AT(COPY_ASYNC, mask),
+    TIR_COPY_DZ = TIR_AT(COPY_ASYNC, dz), // to dx
     TIR_COPY_FIXED = TIR_AT(COPY_ASYNC, fixed_count),
     TIR_SEND_FROM = TIR_AT(STORE_ASYNC, from),
     TIR_BAR = TIR_AT(WAIT, bar), // of every operation on an mbarrier
@@ -531,7 +532,9 @@ enum tir_operand_position { // those that C code names
     TIR_TMA_BAR_AT = TIR_AT(TMA_LOAD, bar_at),
     TIR_TMA_CTAS = TIR_AT(TMA_LOAD, ctas),
     TIR_GATHER_ROWS = TIR_AT(TMA_GATHER, row1), // the second to the fourth
-    TIR_ROWS_AT_ONCE = TIR_AT(TMA_GATHER, fixed_count) - TIR_GATHER_ROWS + 1
+    TIR_ROWS_AT_ONCE = TIR_AT(TMA_GATHER, fixed_count) - TIR_GATHER_ROWS + 1,
+    TIR_PIXELS_DZ = TIR_AT(TMA_PIXELS, dz), // to dx
+    TIR_PIXEL_DIMS = 3                      // at most
 };
 #define TIR_TIED_REGISTERS              256 // of a thread, in one lowered await or wgmma_fence
 // Where one name serves several operations.
@@ -568,6 +571,11 @@ TIR_SAME(TMA_GATHER, to_at, TIR_TMA_AT);
 TIR_SAME(TMA_GATHER, bar, TIR_TMA_BAR);
 TIR_SAME(TMA_GATHER, bar_at, TIR_TMA_BAR_AT);
 TIR_SAME(TMA_GATHER, ctas, TIR_TMA_CTAS);
+TIR_SAME(TMA_PIXELS, to, TIR_TMA_BUFFER);
+TIR_SAME(TMA_PIXELS, to_at, TIR_TMA_AT);
+TIR_SAME(TMA_PIXELS, bar, TIR_TMA_BAR);
+TIR_SAME(TMA_PIXELS, bar_at, TIR_TMA_BAR_AT);
+TIR_SAME(TMA_PIXELS, ctas, TIR_TMA_CTAS);
 TIR_SAME(TMA_STORE, from, TIR_TMA_BUFFER);
 TIR_SAME(TMA_STORE, from_at, TIR_TMA_AT);
 TIR_SAME(BULK_LOAD, to, TIR_TMA_BUFFER);
@@ -597,6 +605,12 @@ static inline struct tir_value *tir_copied_rows(const struct tir_inst *copy)
             return tir_ref_indices(copy)[d];
     return NULL;
 }
+// Does a copy take pixels one after the other, in the order of images?
+static inline bool tir_copies_pixels(const struct tir_inst *copy)
+{
+    return tir_attr_find(copy, TIR_ATTR_low) || tir_attr_find(copy, TIR_ATTR_high);
+}
+bool tir_pixels_fit(const struct tir_inst *copy); // its slice, corners and offsets to each other
 // Is it a load of all rows of such a copy by each thread?
 static inline bool tir_loads_rows(const struct tir_inst *inst)
 {

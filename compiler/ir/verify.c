@@ -382,7 +382,8 @@ static void check_direction(struct verifier *v, const struct tir_inst *inst)
         bool writes = inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC ||
                       inst->op == TIR_OP_STORE_ASYNC || inst->op == TIR_OP_TMA_STORE;
         bool reads = inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC ||
-                     inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER;
+                     inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER ||
+                     inst->op == TIR_OP_TMA_PIXELS;
         if (p->value != base)
             continue;
         if (writes && p->direction == TIR_IN)

@@ -36,6 +36,7 @@ struct tir_target {
 enum {
     TIR_TMA_MAX_RANK = 5,      // dimensions of a tensor
     TIR_TMA_MAX_BOX = 256,     // elements along a side
+    TIR_TMA_MAX_PIXELS = 1024, // of an im2col copy
     TIR_TMA_ROW_BYTES = 16,    // a row is a multiple of them
     TIR_TMA_PACKED = 128,      // elements of 4 or 6 bits in a row, and the bytes that they get
     TIR_TMA_PACKED_ALIGN = 32, // bytes, of the rows of a tensor in which they are packed

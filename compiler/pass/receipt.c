@@ -83,7 +83,9 @@ void tir_receipt_tma(struct tir_pass_cx *cx, struct tir_span span, const struct 
 {
     const char *name = tir_ref_base(load)->name;
     tir_receipt_add(cx, TIR_TOPIC_COPY, span, "copy of %s: tma%s%s", name ? name : "a tensor",
-                    tir_copied_rows(load) ? ", four rows at a time" : "",
+                    tir_copied_rows(load)     ? ", four rows at a time"
+                    : tir_copies_pixels(load) ? ", pixels in the order of images"
+                                              : "",
                     tir_rounds(load, to) ? ", which rounds to tf32" : "");
 }
 

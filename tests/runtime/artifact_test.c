@@ -375,6 +375,12 @@ static void test_refusals(void **state)
     CASE(maps[1].stride[1] = 2, "a tensor map's strides"); // of 256 elements
     CASE(maps[1].stride[2] = 2, "a tensor map's strides");
     CASE(maps[1].stride[3] = 2, "a tensor map's strides");
+    CASE(maps[0].pixels = 64, "0 to 1024 pixels"); // of rank 2
+    CASE((maps[1].pixels = 1025, maps[1].box[1] = 1), "0 to 1024 pixels");
+    CASE(maps[1].pixels = 64, "has a box of several");
+    CASE((maps[1].pixels = 64, maps[1].box[1] = 1, maps[1].low[0] = 1 << 15), "corners");
+    CASE((maps[1].pixels = 64, maps[1].box[1] = 1, maps[1].high[1] = 1), "corners");
+    CASE(maps[1].high[0] = 1, "corners");
     CASE(variant.config = 2, "a configuration that does not exist");
     CASE(kernel.config_count = TIR_MAX_CONFIGS + 1, "too many parameters");
     CASE(kernel.configs = ((const tir_str[]){TEXT("a\0b"), TEXT("c")}), "not text");
@@ -657,7 +663,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 18"));
+    assert_non_null(strstr(error.message, "version 19"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 

@@ -301,6 +301,46 @@ static void test_maps(void **state)
     expect_map(rig, 0, &a);
 }
 
+// Corners are outermost first, and a map has them from the innermost on.
+static void test_pixel_map(void **state)
+{
+    struct rig *rig = *state;
+    struct gemm_args g;
+    tir_tensor_map map;
+    tir_rt_module *module;
+    tir_artifact_variant variant = sample.kernels[0].variants[VARIANT_FAST];
+    tir_artifact_param params[5];
+    int64_t shape[5] = {4, 8, 16, 32, 64};
+    const tir_artifact_map recipe = {.param = PARAM_B,
+                                     .swizzle = 128,
+                                     .box = {1, 1, 1, 1, 64},
+                                     .stride = {1, 1, 1, 2, 1},
+                                     .pixels = 96,
+                                     .low = {-1, -2, -3},
+                                     .high = {3, 4, 5}};
+    variant.facts = 0;
+    variant.maps = &recipe;
+    variant.map_count = 1;
+    memcpy(params, sample.kernels[0].params, sizeof params);
+    params[PARAM_B].rank = 5;
+    for (uint32_t d = 0; d < 5; d++)
+        params[PARAM_B].extents[d] = (tir_extent){.dim = TIR_EXTENT_FIXED, .fixed = shape[d]};
+    rig_gemm_args(&g);
+    g.args[PARAM_B] = tir_rt_arg_tensor(0x100000000, TIR_ELEMENT_BF16, 5, shape, NULL);
+    tir_rt_kernel *k = load_changed(rig, params, &variant, 1, &module);
+    expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error));
+    expect_ok(rig, tir_tensor_map_decode(rig->fake->last.params + 128, &map, &rig->error));
+    assert_int_equal(map.kind, TIR_TENSOR_MAP_IM2COL);
+    assert_int_equal(map.channels, 64);
+    assert_int_equal(map.pixels, 96);
+    for (int32_t i = 0; i < 3; i++) {
+        assert_int_equal(map.lower[i], i - 3);
+        assert_int_equal(map.upper[i], 5 - i);
+        assert_int_equal(map.steps[i], i == 1 ? 2 : 1);
+    }
+    tir_rt_module_destroy(module);
+}
+
 // Each element type becomes one of the maps'.
 static void test_map_types(void **state)
 {
@@ -878,6 +918,7 @@ int main(void)
         TEST(test_cooperative),
         cmocka_unit_test(test_uncounted_clusters),
         TEST(test_maps),
+        TEST(test_pixel_map),
         TEST(test_map_types),
         TEST(test_no_map),
         TEST(test_variants),

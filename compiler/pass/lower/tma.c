@@ -10,6 +10,8 @@
 //
 // Rows by number come four at a time, as many columns of each as a row of such a box has.
 //
+// Pixels come all at once: where the next ones begin only the engine counts. Channels are split.
+//
 // A bulk copy moves consecutive bytes, so each row of a tile is one.
 
 #include "pass/async/tma.h"
@@ -24,6 +26,7 @@ struct transfer {
     uint32_t packed;        // bits of elements that are packed in the tensor's bytes; 0: none are
     bool rounds;            // f32 to tf32
     struct tir_value *rows; // by number; NULL: they follow each other
+    int64_t pixels;         // that follow each other; 0: none do
     int64_t box[TIR_MAX_RANK]; // of the whole slice, in elements; 0: a single index
     struct lower_part part;
     struct tir_value *at;       // bytes where the part starts; NULL: 0
@@ -74,6 +77,8 @@ static struct transfer open_transfer(struct lower *lo, const struct tir_inst *in
         t.box[d] = tir_attr_find(inst, TIR_ATTR_box)->list[d];
     if (t.rows)
         t.box[0] = t.rows->type->shape[0];
+    if (is_copy && tir_copies_pixels(inst))
+        t.pixels = inst->operands[TIR_COPY_TO]->type->shape[0];
     if (t.packed)
         t.box[t.rank - 1] = t.box[t.rank - 1] * 8 / t.packed;
     memcpy(t.step, t.box, sizeof(t.step));
@@ -90,7 +95,7 @@ static struct transfer open_transfer(struct lower *lo, const struct tir_inst *in
 static void set_steps(struct transfer *t, int64_t most)
 {
     int64_t dense = 1;
-    uint32_t dim = 0;
+    uint32_t dim = t->pixels > 0; // of the buffer, after that of pixels
     for (uint32_t d = 0; d < t->rank; d++)
         dim += t->box[d] > 0;
     for (uint32_t d = t->rank; d-- > 0;) {
@@ -130,7 +135,7 @@ static bool next_copy(const struct transfer *t, int64_t at[TIR_MAX_RANK])
 static int64_t byte_at(const struct transfer *t, const int64_t at[TIR_MAX_RANK])
 {
     int64_t coord[TIR_MAX_RANK] = {0};
-    for (uint32_t d = 0, dim = 0; d < t->rank; d++)
+    for (uint32_t d = 0, dim = t->pixels > 0; d < t->rank; d++)
         if (t->box[d] > 0)
             coord[dim++] = at[d];
     return tir_lower_part_byte(&t->part, coord);
@@ -195,6 +200,15 @@ static bool check_rows(struct transfer *t)
            refuse(t, "four rows of it do not lie together in shared memory");
 }
 
+static bool check_pixels(struct transfer *t)
+{
+    const int64_t row = t->step[t->rank - 1];
+    if (t->pixels > TIR_TMA_MAX_PIXELS)
+        return refuse(t, "a tensor copy has 1024 pixels at most");
+    return tir_tma_side(inner_iter(t, 0), t->pixels, row, t->pixels) == t->pixels ||
+           refuse(t, "its pixels do not lie together in shared memory");
+}
+
 static bool check_tensor(struct transfer *t)
 {
     uint32_t last = t->rank - 1;
@@ -209,7 +223,7 @@ static bool check_tensor(struct transfer *t)
     for (uint32_t d = 0; d < t->rank; d++)
         if (t->box[d] < 0)
             return refuse(t, "its elements are gathered");
-    if (t->rows && !check_rows(t))
+    if (t->rows ? !check_rows(t) : t->pixels && !check_pixels(t))
         return false;
     int64_t row = t->step[last] * t->bytes, start;
     if (t->packed && (t->step[last] != TIR_TMA_PACKED ||
@@ -251,6 +265,8 @@ static struct tir_inst *build_tensor_copy(struct transfer *t, enum tir_op op,
         step[0] = 0;
     for (uint32_t i = 1; t->rows && i < TIR_ROWS_AT_ONCE; i++)
         operands[TIR_GATHER_ROWS + i - 1] = row_at(t, at[0] + i);
+    for (uint32_t i = 0; t->pixels && i < TIR_PIXEL_DIMS; i++)
+        operands[TIR_PIXELS_DZ + i] = t->inst->operands[TIR_COPY_DZ + i];
     operands[fixed] = t->tensor;
     for (uint32_t d = 0; d < t->rank; d++)
         operands[fixed + 1 + d] = index_at(t, d, at[d]);
@@ -263,6 +279,11 @@ static struct tir_inst *build_tensor_copy(struct transfer *t, enum tir_op op,
         tir_set_int(lo->f, copy, TIR_ATTR_bits, t->rounds ? TIR_MAP_TF32 : t->packed);
     tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_cache);
     tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_strides);
+    if (t->pixels) {
+        tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_low);
+        tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_high);
+        tir_set_int(lo->f, copy, TIR_ATTR_pixels, t->pixels);
+    }
     return copy;
 }
 
@@ -362,7 +383,11 @@ void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst)
         struct tir_value *operands[9 + TIR_MAX_RANK] = {t.part.base, or_zero(lo, t.at), bar, bar_at,
                                                         ctas};
         if (!bulk) {
-            build_tensor_copy(&t, t.rows ? TIR_OP_TMA_GATHER : TIR_OP_TMA_LOAD, operands, at);
+            build_tensor_copy(&t,
+                              t.rows     ? TIR_OP_TMA_GATHER
+                              : t.pixels ? TIR_OP_TMA_PIXELS
+                                         : TIR_OP_TMA_LOAD,
+                              operands, at);
             continue;
         }
         struct tir_value *from[] = {t.tensor, global_byte(&t, at),

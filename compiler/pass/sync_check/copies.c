@@ -138,8 +138,12 @@ static void touch_tensor(struct sync_run *r, const struct sync_who *who,
     if (!bitset_has(&r->p->tensors, tensor->id))
         return;
     struct sync_buffer part;
-    tir_sync_view(who->agent, inst, tir_sync_value(r, who->agent, tensor).buffer, &part);
-    part.exact &= !tir_sync_is_indexed(inst);
+    const struct sync_buffer *all = tir_sync_value(r, who->agent, tensor).buffer;
+    tir_sync_view(who->agent, inst, all, &part);
+    const bool is_of_pixels = inst->op == TIR_OP_COPY_ASYNC && tir_copies_pixels(inst);
+    if (is_of_pixels) // from there on
+        part = *all;
+    part.exact &= !tir_sync_is_indexed(inst) && !is_of_pixels;
     uint32_t threads = who->lanes * who->agent->warps;
     if (record.access == SYNC_WRITE && part.exact && threads > 1)
         tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,

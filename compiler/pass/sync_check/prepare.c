@@ -40,6 +40,7 @@ static bool is_opaque(const struct tir_inst *inst)
     case TIR_OP_STMATRIX:
     case TIR_OP_TMA_LOAD:
     case TIR_OP_TMA_GATHER:
+    case TIR_OP_TMA_PIXELS:
     case TIR_OP_TMA_STORE:
     case TIR_OP_BULK_LOAD:
     case TIR_OP_BULK_STORE:

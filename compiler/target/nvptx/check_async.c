@@ -38,6 +38,7 @@ static const struct need needs[] = {
     {TIR_OP_SETMAXNREG, TIR_HAS_WGMMA | TIR_HAS_TCGEN05, "the target cannot move registers"},
     {TIR_OP_TMA_LOAD, TIR_HAS_TMA, "the target has no tensor copies"},
     {TIR_OP_TMA_GATHER, TIR_HAS_GATHER4, "the target has no tensor copies of rows by number"},
+    {TIR_OP_TMA_PIXELS, TIR_HAS_TMA, "the target has no tensor copies"},
     {TIR_OP_TMA_STORE, TIR_HAS_TMA, "the target has no tensor copies"},
     {TIR_OP_TMA_PREFETCH, TIR_HAS_TMA, "the target has no tensor copies"},
     {TIR_OP_BULK_LOAD, TIR_HAS_TMA, "the target has no bulk copies"},
@@ -220,6 +221,16 @@ static const char *check_gathered(const struct query *q)
     return ctas && lacks(q, TIR_HAS_TCGEN05, "") ? "the target has none to several CTAs" : NULL;
 }
 
+static const char *check_pixels(const struct tir_inst *inst)
+{
+    if (!tir_pixels_fit(inst) || !has_int(inst, TIR_ATTR_pixels, 1, TIR_TMA_MAX_PIXELS))
+        return "it takes up to 1024 pixels of a tensor of rank 3 to 5, and their corners";
+    for (uint32_t i = 0; i < TIR_PIXEL_DIMS; i++)
+        if (!is_i32(inst->operands[TIR_PIXELS_DZ + i]))
+            return "how far pixels are from their base is an i32";
+    return NULL;
+}
+
 static const char *check_tensor_copy(const struct query *q)
 {
     const struct tir_inst *inst = q->inst;
@@ -241,6 +252,8 @@ static const char *check_tensor_copy(const struct query *q)
         return "the target has no pairs of CTAs";
     if (!is_i32(operands[TIR_TMA_CTAS]))
         return "the CTAs are an i32";
+    if (inst->op == TIR_OP_TMA_PIXELS)
+        return check_pixels(inst);
     return inst->op == TIR_OP_TMA_GATHER ? check_gathered(q) : NULL;
 }
 
@@ -437,6 +450,7 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
         return check_bar(inst);
     case TIR_OP_TMA_LOAD:
     case TIR_OP_TMA_GATHER:
+    case TIR_OP_TMA_PIXELS:
     case TIR_OP_TMA_STORE:
     case TIR_OP_TMA_PREFETCH:
         return check_tensor_copy(&q);

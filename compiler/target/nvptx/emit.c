@@ -453,6 +453,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     // emit_tensor.c
     [TIR_OP_TMA_LOAD] = tir_emit_tensor,
     [TIR_OP_TMA_GATHER] = tir_emit_tensor,
+    [TIR_OP_TMA_PIXELS] = tir_emit_tensor,
     [TIR_OP_TMA_STORE] = tir_emit_tensor,
     [TIR_OP_TMA_PREFETCH] = tir_emit_tensor,
     [TIR_OP_BULK_LOAD] = tir_emit_tensor,

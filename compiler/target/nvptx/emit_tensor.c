@@ -108,24 +108,45 @@ static void push_receivers(struct emit *e, struct args *args, const struct tir_i
     push_flag(e, args, cache.policy);
 }
 
+// What follows the coordinates: the other rows, or how far pixels are from their base pixels,
+// innermost dimension first.
+static void push_others(struct emit *e, struct args *args, const struct tir_inst *inst)
+{
+    for (uint32_t i = 1; inst->op == TIR_OP_TMA_GATHER && i < TIR_ROWS_AT_ONCE; i++)
+        push(args, tir_emit_low_word(e, inst->operands[TIR_GATHER_ROWS + i - 1]));
+    for (uint32_t i = 0; inst->op == TIR_OP_TMA_PIXELS && i + 2 < tir_ref_base(inst)->type->rank;
+         i++) {
+        const struct tir_value *by = inst->operands[TIR_PIXELS_DZ + TIR_PIXEL_DIMS - 1 - i];
+        push(args, by ? LLVMBuildTrunc(e->b, tir_emit_low_word(e, by), e->ll->i16, "")
+                      : LLVMConstNull(e->ll->i16));
+    }
+}
+
+static const char *load_name(const struct tir_inst *inst, bool cluster)
+{
+    switch (inst->op) {
+    case TIR_OP_TMA_GATHER:
+        return cluster ? "g2s.tile.gather4" : "g2s.cta.tile.gather4";
+    case TIR_OP_TMA_PIXELS:
+        return cluster ? "g2s.im2col" : "g2s.cta.im2col";
+    default:
+        return cluster ? "g2s.tile" : "g2s.cta.tile";
+    }
+}
+
 static void emit_load(struct emit *e, const struct tir_inst *inst)
 {
     const struct tir_value *ctas = inst->operands[TIR_TMA_CTAS];
-    const bool is_gather = inst->op == TIR_OP_TMA_GATHER;
     bool of_pair = is_remote(inst->operands[TIR_TMA_BAR]);
     bool cluster = of_pair || needs_cluster(e, ctas);
     struct args args = {.len = 0};
     push_destination(e, &args, inst, cluster);
     push_place(e, &args, inst);
-    for (uint32_t i = 1; is_gather && i < TIR_ROWS_AT_ONCE; i++)
-        push(&args, tir_emit_low_word(e, inst->operands[TIR_GATHER_ROWS + i - 1]));
+    push_others(e, &args, inst);
     push_receivers(e, &args, inst, ctas, cluster);
     if (cluster)
         push(&args, tir_emit_i32(e, of_pair ? 2 : 0)); // cta_group
-    if (is_gather)
-        call_tensor(e, inst, cluster ? "g2s.tile.gather4" : "g2s.cta.tile.gather4", &args);
-    else
-        call_tensor(e, inst, cluster ? "g2s.tile" : "g2s.cta.tile", &args);
+    call_tensor(e, inst, load_name(inst, cluster), &args);
 }
 
 static const char *store_name(const struct tir_inst *inst)
@@ -293,6 +314,7 @@ void tir_emit_tensor(struct emit *e, const struct tir_inst *inst)
     switch (inst->op) {
     case TIR_OP_TMA_LOAD:
     case TIR_OP_TMA_GATHER:
+    case TIR_OP_TMA_PIXELS:
         emit_load(e, inst);
         return;
     case TIR_OP_TMA_STORE:

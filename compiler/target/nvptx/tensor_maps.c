@@ -8,7 +8,8 @@
 static bool uses_map(const struct tir_inst *inst)
 {
     return inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_GATHER ||
-           inst->op == TIR_OP_TMA_STORE || inst->op == TIR_OP_TMA_PREFETCH;
+           inst->op == TIR_OP_TMA_PIXELS || inst->op == TIR_OP_TMA_STORE ||
+           inst->op == TIR_OP_TMA_PREFETCH;
 }
 
 static struct tir_tensor_map_use use_of(const struct tir_func *f, const struct tir_inst *inst)
@@ -25,6 +26,11 @@ static struct tir_tensor_map_use use_of(const struct tir_func *f, const struct t
         use.box[d] = box->list[d] ? box->list[d] : 1;
         use.stride[d] = tir_slice_stride(inst, d);
     }
+    use.pixels = (uint32_t)tir_attr_int(inst, TIR_ATTR_pixels, 0);
+    for (uint32_t i = 0; use.pixels && i + 2 < use.rank; i++) {
+        use.low[i] = tir_attr_find(inst, TIR_ATTR_low)->list[i];
+        use.high[i] = tir_attr_find(inst, TIR_ATTR_high)->list[i];
+    }
     return use;
 }
 
@@ -32,7 +38,8 @@ static bool is_same(const struct tir_tensor_map_use *a, const struct tir_tensor_
 {
     return a->param == b->param && a->swizzle == b->swizzle && a->bits == b->bits &&
            !memcmp(a->box, b->box, sizeof(a->box)) &&
-           !memcmp(a->stride, b->stride, sizeof(a->stride));
+           !memcmp(a->stride, b->stride, sizeof(a->stride)) && a->pixels == b->pixels &&
+           !memcmp(a->low, b->low, sizeof(a->low)) && !memcmp(a->high, b->high, sizeof(a->high));
 }
 
 static uint32_t find(const struct tir_tensor_maps *maps, const struct tir_tensor_map_use *use)

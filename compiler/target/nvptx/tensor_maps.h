@@ -19,6 +19,9 @@ struct tir_tensor_map_use {
     // index.
     int64_t box[TIR_MAX_RANK];
     int64_t stride[TIR_MAX_RANK]; // from one of these to the next
+    // Of a copy of pixels: how many, and the corners of base pixels, outermost dimension first.
+    uint32_t pixels; // 0: it copies a box
+    int64_t low[TIR_PIXEL_DIMS], high[TIR_PIXEL_DIMS];
 };
 
 struct tir_tensor_maps {

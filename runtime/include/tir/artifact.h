@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 18u
+#define TIR_ARTIFACT_VERSION 19u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
@@ -166,7 +166,8 @@ enum {
 };
 
 // A tensor map that a variant takes. The runtime makes it of the tensor argument
-// (tir/tensor_map.h): tiled, filled with zeros outside, with the widest fetches of the L2 cache.
+// (tir/tensor_map.h): tiled or of pixels, filled with zeros outside, with the widest fetches of the
+// L2 cache.
 // Elements are copied unchanged; those of 8 bits, including bool, count as u8. With `bits` of 4 or
 // 6, bytes are packed elements of so many bits, and have 8 bits each in shared memory; the
 // innermost side of the box counts them. With TIR_MAP_TF32, f32 are rounded to tf32, to nearest,
@@ -180,6 +181,11 @@ typedef struct tir_artifact_map {
     // From one of these elements to the next, 1 to 8 (0: 1), and a side's elements * stride at most
     // 256; the innermost dimension has none.
     uint32_t stride[TIR_MAX_RANK];
+    // Of a copy of pixels (im2col), 1 to 1024 of them: the box is one of them, of a tensor of rank
+    // 3 to 5, and the corners of base pixels have an entry for each dimension between the first and
+    // the last, outermost first. 0: it copies boxes, and these are 0.
+    uint32_t pixels;
+    int32_t low[3], high[3];
 } tir_artifact_map;
 
 // Roles (warps of a CTA with their own block) and mbarriers in dynamic shared memory, with their
