@@ -91,7 +91,9 @@ static void start_in_cta(struct sync_run *r, const struct sync_who *who,
 {
     uint32_t signalled;
     const uint32_t packed = tir_copy_packed(inst);
-    int64_t count, bits = packed ? packed : tir_elems[inst->operands[TIR_COPY_TO]->type->elem].bits;
+    const struct tir_type *part = inst->operands[TIR_COPY_TO]->type; // wherever it begins
+    const int64_t bits = tir_type_count(part) * (packed ? packed : tir_elems[part->elem].bits);
+    int64_t count;
     if (!signalled_cta(r, who->agent, inst, bar, cta, &signalled))
         return;
     struct sync_mbarrier *m = tir_sync_mbarriers(r, who->agent, inst, bar, signalled, &count);
@@ -104,8 +106,6 @@ static void start_in_cta(struct sync_run *r, const struct sync_who *who,
                     tir_sync_grouped(inst, SYNC_WRITE, m->strand, m->completed, true));
     if (r->outcome != SYNC_GOING)
         return;
-    for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
-        bits *= TIR_MAX(to->box.size[d], 1);
     bring(r, who, inst, m, bits / 8);
 }
 
