@@ -52,6 +52,14 @@ static void *libc_resize(void *user, void *ptr, size_t old_size, size_t new_size
     return NULL;
 }
 
+// glibc keeps twice as much as the largest mapped block that was freed (mallopt(3),
+// M_MMAP_THRESHOLD), which leaves the settings to the program, unlike mallopt.
+void tir_keep_free_memory(size_t bytes)
+{
+    void *volatile block = malloc(bytes / 2); // volatile: compilers leave out what nobody uses
+    free(block);
+}
+
 TIR_NORETURN void tir_arena_give_up(struct tir_arena *arena)
 {
     arena->out_of_memory(arena->user);

@@ -21,6 +21,11 @@ struct tir_arena_mark {
     size_t used;
 };
 
+// The C library gives what is free at the end of a heap back to the system, and the next
+// compilation waits until the system has cleared those pages again: 500 of them for a product. From
+// now on glibc keeps up to so many bytes of each heap, for the whole process.
+void tir_keep_free_memory(size_t bytes);
+
 // allocator NULL: the C library's.
 void tir_arena_init(struct tir_arena *arena, const tir_allocator *allocator,
                     void (*out_of_memory)(void *user), void *user);

@@ -14,7 +14,8 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #define TRIPLE        "nvptx64-nvidia-cuda"
-#define MOST_IDLE     8 // target machines
+#define MOST_IDLE     8         // target machines
+#define KEPT_BYTES    (8 << 20) // of a heap, for the next compilation
 
 // Our IR is in SSA form and clean already, and codegen runs address and loop passes of its own.
 // What is left is what emission one operation at a time could not see: values that it repeats (gvn
@@ -56,6 +57,7 @@ static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user)
 
 static void init_target(void)
 {
+    tir_keep_free_memory(KEPT_BYTES);
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
