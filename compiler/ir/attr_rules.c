@@ -22,6 +22,7 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         TIR_WORD_kind_add,      TIR_WORD_kind_min, TIR_WORD_kind_max,
         TIR_WORD_kind_and,      TIR_WORD_kind_or,  TIR_WORD_kind_xor,
         TIR_WORD_kind_exchange, TIR_WORD_kind_cas, TIR_WORD_NONE};
+    static const enum tir_word most[] = {TIR_WORD_kind_min, TIR_WORD_kind_max, TIR_WORD_NONE};
     static const enum tir_word sums[] = {TIR_WORD_kind_add, TIR_WORD_NONE};
     static const enum tir_word ordering[] = {TIR_WORD_ordering_relaxed, TIR_WORD_ordering_acquire,
                                              TIR_WORD_ordering_release, TIR_WORD_ordering_acq_rel,
@@ -55,6 +56,7 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         {TIR_OP_ATOMIC, atomic},
         {TIR_OP_ATOM, atomic},
         {TIR_OP_RED, sums},
+        {TIR_OP_TMEM_LD, most},
         {TIR_OP_ATOMIC, ordering},
         {TIR_OP_ATOM, ordering},
         {TIR_OP_RED, ordering},
@@ -135,6 +137,7 @@ bool tir_attr_allows_integers(const struct tir_attr *attr)
         return attr->number >= 0 && attr->number <= TIR_DYNAMIC;
     case TIR_ATTR_a_trans:
     case TIR_ATTR_b_trans:
+    case TIR_ATTR_of_abs:
     case TIR_ATTR_read:
     case TIR_ATTR_relaxed:
     case TIR_ATTR_store_role:

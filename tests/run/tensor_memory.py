@@ -7,7 +7,7 @@ usage: tensor_memory.py TIRC [COUNT [FIRST]]
 Kernel number n has element types, sizes, layouts of its operands, A in shared or tensor memory, which
 is stored or copied there, a number of threads and of products that follow from n alone; half of them
 are products of a pair of CTAs, whose operands come by the threads or by tensor copies that arrive in
-the first CTA. Sums move by every shape of tcgen05.ld and .st, which a layout states. On the emulator, under full checks and a schedule that also follows from n, it must
+the first CTA. Sums move by every shape of tcgen05.ld and .st, which a layout states, and their rows are reduced. On the emulator, under full checks and a schedule that also follows from n, it must
 give exactly what the interpreter makes of the product as a tile program, and ptxas must take it.
 Where there is no ptxas, it is left out.
 """
@@ -38,6 +38,7 @@ def draw(number):
     c["aliased"], c["beside"] = r.random() < 0.4, r.choice([0, 8, 16])
     r = random.Random(f"shape {number}")
     c["shapes"] = [shaped(r, c) if r.random() < 0.5 else None for _ in range(2)]  # of the load, and of the store
+    c["rows_to"] = r.choice(["end[:, 0:1]", "max(end, axis = 1)", "min(end, axis = 1)", "max(abs(end), axis = 1)"])
     return c
 
 
@@ -165,7 +166,7 @@ def kernels_of_pair(c):
     first = stated(c, 1, "begin", tile, f"C[me * {rows} :+ {rows}, 0:+{n}]") + \
         f"acc[0:+{rows}, 0:+{n}] = begin; fence(before_thread_sync); cluster_sync();" if c["start"] else ""
     params = f"A: {elem}[{all_rows}, {products * k}], B: {elem}[{shape}], " \
-        f"C: {c['sums']}[{all_rows}, {n}], D: out {c['sums']}[{all_rows}, {n}]"
+        f"C: {c['sums']}[{all_rows}, {n}], D: out {c['sums']}[{all_rows}, {n}], E: out {c['sums']}[{all_rows}, 1]"
     start = f"C[0:+{all_rows}, 0:+{n}]" if c["start"] else "0"
     bits, sums = result(c, rows, n)
     return f"""
@@ -197,13 +198,16 @@ kernel by_hand({params}) grid(2) cluster(2) threads({c['threads']})
     }}
     {stated(c, 0, "end", tile, sums)}
     D[me * {rows} :+ {rows}, 0:+{n}] = end;
+    E[me * {rows} :+ {rows}, 0:+1] = {c['rows_to']};
 }}
 
 kernel plain({params})
 {{
     for (m) in tiles({all_rows} by {all_rows}) {{
         let start: {c['sums']}[{all_rows}, {n}] = {start};
-        D[0:+{all_rows}, 0:+{n}] = start + dot(A[0:+{all_rows}, 0:+{products * k}], {tile_b});
+        let end = start + dot(A[0:+{all_rows}, 0:+{products * k}], {tile_b});
+        D[0:+{all_rows}, 0:+{n}] = end;
+        E[0:+{all_rows}, 0:+1] = {c['rows_to']};
     }}
 }}
 """
@@ -235,7 +239,7 @@ def kernels_of_one(c):
     accumulate = "true" if c["start"] else "i > 0"
     tile_b = f"B[0:+{products * k}, 0:+{n}]" if c["turned"] else f"B[0:+{n}, 0:+{products * k}].T"
     params = f"A: {elem}[128, {products * k}], B: {c['elem_b']}[{rows}, {columns}], " \
-        f"C: {c['sums']}[128, {n}], D: out {c['sums']}[128, {n}]"
+        f"C: {c['sums']}[128, {n}], D: out {c['sums']}[128, {n}], E: out {c['sums']}[128, 1]"
     return f"""
 kernel by_hand({params}) grid(1) threads({c['threads']})
 {{
@@ -263,13 +267,16 @@ kernel by_hand({params}) grid(1) threads({c['threads']})
     }}
     {stated(c, 0, "end", f"{c['sums']}[128, {n}]", sums)}
     D[0:+128, 0:+{n}] = end;
+    E[0:+128, 0:+1] = {c['rows_to']};
 }}
 
 kernel plain({params})
 {{
     for (m) in tiles(128 by 128) {{
         let start: {c['sums']}[128, {n}] = {f"C[0:+128, 0:+{n}]" if c['start'] else '0'};
-        D[0:+128, 0:+{n}] = start + dot(A[0:+128, 0:+{products * k}], {tile_b});
+        let end = start + dot(A[0:+128, 0:+{products * k}], {tile_b});
+        D[0:+128, 0:+{n}] = end;
+        E[0:+128, 0:+1] = {c['rows_to']};
     }}
 }}
 """

@@ -25,6 +25,7 @@ struct lower {
     bool has_pairs;               // tensor memory belongs to pairs of CTAs
     struct tir_value *tmem_base;  // of the allocation in tensor memory; NULL: no buffer is there
     struct tir_map in_flight;     // result of a gemm_async -> struct lower_operands
+    struct tir_map reduced;       // operand of a reduction -> struct lower_reduced (tmem.h)
     const struct tir_type *i32, *u32, *i64, *boolean;
     const struct tir_type *index; // type of element offsets: i32 under the fact index32, else i64
     struct tir_builder top;       // start of the kernel: values that depend only on the thread

@@ -14,6 +14,19 @@
 // layout alone fixes the order, so results repeat from run to run.
 
 #include "pass/lower/combine.h"
+#include "pass/lower/tmem.h"
+
+// A register of the operand, or of all that one load has the largest or smallest. False: it is in
+// that of another register.
+static bool part_of(struct combine *c, const struct lower_reduced *reduced, uint32_t r,
+                    struct tuple *out)
+{
+    if (!reduced)
+        *out = tir_combine_register(c, r);
+    else
+        *out = (struct tuple){{reduced->of[r]}};
+    return out->of[0];
+}
 
 void tir_lower_reduce(struct lower *lo, struct tir_inst *inst)
 {
@@ -28,6 +41,9 @@ void tir_lower_reduce(struct lower *lo, struct tir_inst *inst)
         tir_lower_ordered_reduce(&c);
         return;
     }
+    const struct lower_reduced *reduced = tir_map_get(&lo->reduced, tir_map_key(x));
+    if (reduced && (reduced->kind != c.kind || c.axis != 1))
+        reduced = NULL;
     uint32_t count = tir_lower_register_count(x->type),
              out_count = tir_layout_size(own, TIR_AXIS_REG);
     struct tuple *out = tir_combine_tuples(&c, out_count);
@@ -35,8 +51,8 @@ void tir_lower_reduce(struct lower *lo, struct tir_inst *inst)
     for (uint32_t o = 0; o < out_count; o++) {
         uint32_t n = 0;
         for (uint32_t r = 0; r < count; r++)
-            if (tir_lower_same_register(l, r, own) == o)
-                parts[n++] = tir_combine_register(&c, r);
+            if (tir_lower_same_register(l, r, own) == o && part_of(&c, reduced, r, &parts[n]))
+                n++;
         out[o] = tir_combine_tree(&c, parts, n);
         for (uint32_t i = l->first[c.axis]; i < l->first[c.axis + 1]; i++) {
             const struct tir_iter *it = &l->iters[i];

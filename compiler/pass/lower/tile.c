@@ -483,6 +483,7 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
     lo.threads = f->threads;
     lo.has_pairs = tir_has_pairs(f);
     tir_map_init(&lo.in_flight, cx->scratch);
+    tir_map_init(&lo.reduced, cx->scratch);
     tir_map_init(&lo.registers, cx->scratch);
     tir_map_init(&lo.coords, cx->scratch);
     tir_map_init(&lo.below, cx->scratch);

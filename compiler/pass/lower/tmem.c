@@ -348,18 +348,67 @@ static void report_shape(struct lower *lo, const struct access *a, const struct 
                         row_bits == 32 ? "x2" : "");
 }
 
-// Loads n words, of `parts` elements each.
-static void load_words(struct lower *lo, const struct access *a, struct tir_value *at, uint32_t n,
-                       struct tir_value **to)
+// What v is before conversions to a layout that it has already, as those of stated layouts.
+static const struct tir_value *unconverted(const struct tir_value *v)
+{
+    while (v->def && v->def->op == TIR_OP_CONVERT_LAYOUT &&
+           v->type == v->def->operands[TIR_REDUCE_X]->type)
+        v = v->def->operands[TIR_REDUCE_X];
+    return v;
+}
+
+static bool is_abs(const struct tir_value *v)
+{
+    return v->def && v->def->op == TIR_OP_ABS && v->type->elem == TIR_F32;
+}
+
+// The reduction of the rows of v, or of v without its signs, that a load can do too; NULL: none.
+static const struct tir_inst *reduction_of(const struct lower *lo, const struct tir_value *v)
+{
+    tir_foreach_inst(inst, lo->f) {
+        const enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
+        if (inst->op != TIR_OP_REDUCE || tir_attr_int(inst, TIR_ATTR_axis, 0) != 1 ||
+            (kind != TIR_WORD_kind_max && kind != TIR_WORD_kind_min))
+            continue;
+        const struct tir_value *x = unconverted(inst->operands[TIR_REDUCE_X]);
+        if (x == v || (is_abs(x) && unconverted(x->def->operands[0]) == v))
+            return inst;
+    }
+    return NULL;
+}
+
+// Whether instructions have one: it takes rows of a thread alone, of whole words, two at least.
+static bool may_reduce(const struct lower *lo, const struct access *a)
+{
+    const enum tir_elem elem = a->tile->elem;
+    const uint32_t row_bits = a->shape.row_bits;
+    bool may = lo->cx->target->features & TIR_HAS_TCGEN05_RED && (!row_bits || row_bits == 32) &&
+               (elem == TIR_F32 || elem == TIR_I32 || elem == TIR_U32);
+    for (uint32_t w = 0, n; may && w < a->words; w += n) {
+        n = next_words(lo, a, w);
+        may = n > 1;
+    }
+    return may;
+}
+
+// Loads n words, of `parts` elements each, and reduces them as `reduce` says, unless it is NULL.
+static struct tir_value *load_words(struct lower *lo, const struct access *a, struct tir_value *at,
+                                    uint32_t n, struct tir_value **to,
+                                    const struct tir_inst *reduce)
 {
     const struct tir_type *elem = tir_type_scalar(lo->types, a->tile->elem);
-    const struct tir_type *words[MAX_WORDS], *parts[TMEM_COLUMN_BITS];
+    const struct tir_type *words[MAX_WORDS + 1], *parts[TMEM_COLUMN_BITS];
     for (uint32_t i = 0; i < n; i++)
         words[i] = lo->i32;
+    words[n] = elem;
     for (uint32_t i = 0; i < a->parts; i++)
         parts[i] = elem;
-    struct tir_inst *ld = tir_build(&lo->b, TIR_OP_TMEM_LD, &at, 1, words, n, 0);
+    struct tir_inst *ld = tir_build(&lo->b, TIR_OP_TMEM_LD, &at, 1, words, n + (reduce ? 1 : 0), 0);
     set_shape(lo, a, ld);
+    if (reduce)
+        tir_set_word(lo->f, ld, TIR_ATTR_kind, tir_attr_word(reduce, TIR_ATTR_kind, TIR_WORD_NONE));
+    if (reduce && is_abs(unconverted(reduce->operands[TIR_REDUCE_X])))
+        tir_set_int(lo->f, ld, TIR_ATTR_of_abs, 1);
     for (uint32_t i = 0; i < n; i++, to += a->parts) {
         struct tir_value *word = ld->results[i];
         if (a->parts > 1)
@@ -368,6 +417,7 @@ static void load_words(struct lower *lo, const struct access *a, struct tir_valu
         else
             *to = elem == lo->i32 ? word : tir_build1(&lo->b, TIR_OP_BITCAST, elem, &word, 1);
     }
+    return reduce ? ld->results[n] : NULL;
 }
 
 void tir_lower_tmem_load(struct lower *lo, struct tir_inst *inst)
@@ -379,13 +429,24 @@ void tir_lower_tmem_load(struct lower *lo, struct tir_inst *inst)
     const uint32_t count = a.blocks * a.halves * a.words * a.parts;
     struct tir_value **in_order = tir_lower_new_registers(lo, count), **to = in_order;
     struct tir_value **out = tir_lower_new_registers(lo, count);
+    struct lower_reduced *reduced = arena_array(lo->cx->scratch, struct lower_reduced, 1);
+    const struct tir_inst *reduce = may_reduce(lo, &a) ? reduction_of(lo, inst->results[0]) : NULL;
+    reduced->of = tir_lower_new_registers(lo, count);
     for (uint32_t i = 0; i < a.blocks * a.halves; i++)
         for (uint32_t w = 0, n; w < a.words; w += n, to += n * a.parts) {
+            struct tir_value *at = word_at(lo, &a, i / a.halves, i % a.halves, w);
             n = next_words(lo, &a, w);
-            load_words(lo, &a, word_at(lo, &a, i / a.halves, i % a.halves, w), n, to);
+            reduced->of[register_of(&a, (uint32_t)(to - in_order))] =
+                load_words(lo, &a, at, n, to, reduce);
         }
     for (uint32_t e = 0; e < count; e++)
         out[register_of(&a, e)] = in_order[e];
+    if (reduce) {
+        reduced->kind = tir_attr_word(reduce, TIR_ATTR_kind, TIR_WORD_NONE);
+        tir_map_set(&lo->reduced, tir_map_key(reduce->operands[TIR_REDUCE_X]), reduced);
+        tir_receipt_add(lo->cx, TIR_TOPIC_MEMORY, reduce->span, "reduce: by tcgen05.ld.red of %s",
+                        tir_ref_base(inst)->name);
+    }
     report_shape(lo, &a, inst);
     tir_lower_set_registers(lo, inst->results[0], out);
 }

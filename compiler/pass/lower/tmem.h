@@ -17,4 +17,12 @@ int64_t tir_lower_tmem_row_columns(const struct lower *lo, const struct tir_valu
 // Where block i of rows begins, beside the address of the first one.
 int64_t tir_lower_tmem_block_at(const struct lower *lo, int64_t rows, int64_t columns, int64_t i);
 
+// What loads of tensor memory have found of a tile whose rows are reduced: by its registers, of the
+// first of each instruction the largest, or smallest, of all that the instruction loads; NULL: of
+// the others.
+struct lower_reduced {
+    enum tir_word kind;
+    struct tir_value **of;
+};
+
 #endif

@@ -392,6 +392,24 @@ static const char *check_words(const struct tir_inst *inst, struct tir_value *co
     return are_words(words, count) ? NULL : "the words have 32 bits";
 }
 
+// A load that reduces has one result more.
+static const char *check_tmem_load(const struct query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    const uint32_t reduces = tir_attr_find(inst, TIR_ATTR_kind) != NULL;
+    const uint32_t count = inst->result_count - reduces;
+    const enum tir_elem elem = inst->results[count - !reduces]->type->elem;
+    if (reduces && lacks(q, TIR_HAS_TCGEN05_RED, ""))
+        return "the target has no tcgen05.ld.red";
+    if (reduces && (count < 2 || tir_attr_int(inst, TIR_ATTR_row_bits, 32) != 32))
+        return "loads of two words or more by 32x32b and 16x32bx2 reduce";
+    if (reduces && elem != TIR_F32 && elem != TIR_I32 && elem != TIR_U32)
+        return "a load reduces f32, i32 and u32";
+    if (tir_attr_find(inst, TIR_ATTR_of_abs) && (!reduces || elem != TIR_F32))
+        return "f32 that are reduced lose their signs";
+    return check_words(inst, inst->results, count);
+}
+
 static const char *check_stmatrix(const struct tir_inst *inst)
 {
     uint32_t count;
@@ -471,7 +489,7 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
     case TIR_OP_TCGEN05_CP:
         return check_tcgen05_cp(inst);
     case TIR_OP_TMEM_LD:
-        return check_words(inst, inst->results, inst->result_count);
+        return check_tmem_load(&q);
     case TIR_OP_TMEM_ST:
         return check_words(inst, inst->operands + 1, inst->operand_count - 1);
     case TIR_OP_TMEM_ALLOC:

@@ -278,22 +278,45 @@ static void add_split(struct tir_text *text, const struct tir_inst *inst)
         tir_text_format(text, ", %" PRId64, tir_attr_int(inst, TIR_ATTR_split, 0));
 }
 
+// .ld.red, whose last register is the largest or smallest of the others.
+static void add_reduction(struct tir_text *text, const struct tir_inst *inst, uint32_t words)
+{
+    const enum tir_elem elem = inst->results[words]->type->elem;
+    const bool is_max = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_max;
+    const bool split = tir_attr_find(inst, TIR_ATTR_split);
+    tir_text_format(text, "tcgen05.ld.red.sync.aligned.%s.x%" PRIu32 ".%s%s.%s ",
+                    split ? "16x32bx2" : "32x32b", words, is_max ? "max" : "min",
+                    elem != TIR_F32                        ? ""
+                    : tir_attr_find(inst, TIR_ATTR_of_abs) ? ".abs.NaN"
+                                                           : ".NaN",
+                    elem == TIR_F32   ? "f32"
+                    : elem == TIR_I32 ? "s32"
+                                      : "u32");
+}
+
 static void emit_load(struct emit *e, const struct tir_inst *inst)
 {
-    const uint32_t count = inst->result_count;
+    const uint32_t count = inst->result_count, reduces = tir_attr_find(inst, TIR_ATTR_kind) != NULL;
     struct tir_text text, constraints;
     tir_text_init(&text, e->arena, 0);
     tir_text_init(&constraints, e->arena, 0);
-    tir_text_add(&text, STR("tcgen05.ld.sync.aligned."));
-    add_shape(&text, inst, count);
-    list_registers(&text, 0, count);
+    if (reduces) {
+        add_reduction(&text, inst, count - 1);
+        list_registers(&text, 0, count - 1);
+        tir_text_format(&text, ", $%" PRIu32, count - 1);
+    } else {
+        tir_text_add(&text, STR("tcgen05.ld.sync.aligned."));
+        add_shape(&text, inst, count);
+        list_registers(&text, 0, count);
+    }
     tir_text_format(&text, ", [$%" PRIu32 "]", count);
     add_split(&text, inst);
     tir_text_add(&text, STR("; tcgen05.wait::ld.sync.aligned;"));
     LLVMTypeRef *types = arena_array(e->arena, LLVMTypeRef, count);
     for (uint32_t i = 0; i < count; i++) {
-        types[i] = e->ll->i32;
-        tir_text_add(&constraints, STR("=r,"));
+        const bool is_float = inst->results[i]->type->elem == TIR_F32;
+        types[i] = is_float ? LLVMFloatTypeInContext(e->ll->context) : e->ll->i32;
+        tir_text_add(&constraints, is_float ? STR("=f,") : STR("=r,"));
     }
     tir_text_add(&constraints, STR("r,~{memory}"));
     LLVMTypeRef type =
