@@ -364,6 +364,11 @@ bool lower_alias(struct lower *l, const struct call *c, val_list *out)
     }
     struct part p = {.span = span};
     struct tir_value *alias = NULL;
+    if (t->space == TIR_SPACE_TMEM && t->layout) {
+        lower_error(l, span, TIR_E_TYPE,
+                    "an alias in tensor memory lies where its buffer does, and states no layout");
+        return false;
+    }
     if (find_buffer(l, v.ir, &p) && t->space == TIR_SPACE_TMEM)
         alias = alias_of_columns(l, &p, v.ir->type, t);
     else if (p.buffer && find_part(l, &p))

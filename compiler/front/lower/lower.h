@@ -472,6 +472,8 @@ struct val lower_stage_field(struct lower *l, const struct ast_expr *e, struct s
 bool lower_stage_call(struct lower *l, const struct ast_expr *e, struct symbol *symbol);
 // The variables that a call for its effect assigns: gemm_async(acc, ...), await(x, y). NULL: none.
 // tmem NAME: type; NULL: an error was reported.
+// A stated layout of tensor memory is one of addresses: lanes from this bit on, and columns.
+enum { TMEM_LANE_SHIFT = 16 };
 struct tir_value *lower_tmem(struct lower *l, const struct ast_stmt *s,
                              const struct tir_type *type);
 // Is it a buffer in tensor memory, or a part of one?

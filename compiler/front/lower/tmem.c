@@ -92,7 +92,7 @@ static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct 
                     TIR_TMEM_LANES, tir_elems[t->elem].name, TIR_TMEM_LANES);
         return false;
     }
-    if (tir_tmem_is_scales(t) && !t->layout && !tir_tmem_columns(t, is_pair)) {
+    if (tir_tmem_is_scales(t) && !tir_tmem_columns(t, is_pair)) {
         lower_error(
             l, span, TIR_E_TYPE,
             "a buffer of scales in tensor memory has blocks of %d rows and %d scales, in %d "
@@ -101,11 +101,10 @@ static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct 
             TIR_TMEM_LANES, TIR_TMEM_SCALES);
         return false;
     }
-    if (t->layout || !tir_tmem_columns(t, is_pair)) {
+    if (!tir_tmem_columns(t, is_pair)) {
         lower_error(l, span, TIR_E_TYPE,
-                    t->layout ? "tensor memory has one layout, which a type does not state"
-                              : "the rows of a buffer in tensor memory have whole columns of 32 "
-                                "bits, %d at most",
+                    "the rows of a buffer in tensor memory have whole columns of 32 bits, %d at "
+                    "most",
                     TIR_TMEM_COLUMNS);
         return false;
     }
@@ -119,6 +118,78 @@ static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct 
     return true;
 }
 
+// Where the elements of a buffer are (pass/lower/tmem.c), as addresses from its first column on.
+// NULL: they have none of their own, or no layout has them.
+static const struct tir_layout *layout_of(struct lower *l, const struct tir_type *t, bool is_pair)
+{
+    enum { LANE = 1 << TMEM_LANE_SHIFT };
+    const uint32_t rank = t->rank, rows = (uint32_t)t->shape[rank - 2];
+    const uint32_t n = (uint32_t)t->shape[rank - 1], block = (uint32_t)tir_tmem_block(rows);
+    const bool folds = tir_tmem_folds(rows, is_pair), half = block != TIR_TMEM_LANES && !folds;
+    struct tir_layout out = {.rank = rank};
+    uint32_t i = 0;
+    if (tir_elems[t->elem].bits != 32 || (half && rows != block))
+        return NULL;
+    memcpy(out.shape, t->shape, sizeof out.shape);
+    for (uint32_t d = 0; d + 2 < rank; d++) {
+        struct tir_type part = *t;
+        for (uint32_t k = 0; k <= d; k++)
+            part.shape[k] = 1;
+        out.first[d] = i;
+        out.iters[i++] = (struct tir_iter){
+            (uint32_t)t->shape[d], (uint32_t)tir_tmem_columns(&part, is_pair), TIR_AXIS_REG};
+    }
+    out.first[rank - 2] = i;
+    out.iters[i++] = half ? (struct tir_iter){4, 32 * LANE, TIR_AXIS_REG}
+                          : (struct tir_iter){rows / block, folds ? n / 2 : n, TIR_AXIS_REG};
+    out.iters[i++] = (struct tir_iter){half ? 16 : block, LANE, TIR_AXIS_REG};
+    out.first[rank - 1] = i;
+    if (folds)
+        out.iters[i++] = (struct tir_iter){2, TIR_TMEM_LANES / 2 * LANE, TIR_AXIS_REG};
+    out.iters[i++] = (struct tir_iter){folds ? n / 2 : n, 1, TIR_AXIS_REG};
+    out.first[rank] = out.iter_count = i;
+    return tir_layout_get(l->cx->types, &out);
+}
+
+// S[(128, 64) : (1@TLane, 1@TCol)] + 32@TCol
+static const char *layout_text(struct lower *l, const struct tir_layout *layout)
+{
+    struct tir_text text;
+    tir_text_init(&text, l->arena, 0);
+    tir_text_add(&text, STR("S[("));
+    for (uint32_t i = 0; i < layout->iter_count; i++)
+        tir_text_format(&text, "%s%u", i ? ", " : "", layout->iters[i].extent);
+    tir_text_add(&text, STR(") : ("));
+    for (uint32_t i = 0; i < layout->iter_count; i++) {
+        const uint32_t stride = layout->iters[i].stride, lanes = stride >> TMEM_LANE_SHIFT;
+        tir_text_format(&text, "%s%u@%s", i ? ", " : "", lanes ? lanes : stride,
+                        lanes ? "TLane" : "TCol");
+    }
+    tir_text_format(&text, ")] + %lld@TCol", (long long)l->tmem_columns);
+    return text.ptr;
+}
+
+// A layout that the type states is a claim about where the buffer lies.
+static bool is_where_stated(struct lower *l, const struct ast_stmt *s, const struct tir_type *t,
+                            const struct tir_layout *stated, bool is_pair)
+{
+    const struct ast_layout *from = s->names.at[0].type->layout;
+    const struct tir_layout *is = layout_of(l, t, is_pair);
+    int64_t offset = l->tmem_columns;
+    if (!stated || (from->offset && !const_int(l, from->offset, "a column", &offset)))
+        return !stated;
+    if (is == stated && offset == l->tmem_columns)
+        return true;
+    if (is)
+        lower_error(l, from->span, TIR_E_TYPE, "this buffer lies in %s", layout_text(l, is));
+    else
+        lower_error(l, from->span, TIR_E_TYPE,
+                    "%s has no layout to state: elements of 32 bits have one, in 64 rows or blocks "
+                    "of 128",
+                    lower_type_name(l, t));
+    return false;
+}
+
 struct tir_value *lower_tmem(struct lower *l, const struct ast_stmt *s, const struct tir_type *type)
 {
     enum { LEAST = 32 };
@@ -126,7 +197,10 @@ struct tir_value *lower_tmem(struct lower *l, const struct ast_stmt *s, const st
     if (!lower_options(l, s, &o))
         return NULL;
     const bool is_pair = o.value[AST_OPTION_BUFFER_cta_group] == 2;
-    if (!is_in_order(l, s, type, is_pair) || !may_group(l, s, is_pair))
+    const struct tir_layout *stated = type->layout;
+    type = stated ? tir_type_with_layout(l->cx->types, type, NULL) : type;
+    if (!is_in_order(l, s, type, is_pair) || !may_group(l, s, is_pair) ||
+        !is_where_stated(l, s, type, stated, is_pair))
         return NULL;
     if (!l->tmem_alloc)
         allocate(l, is_pair);

@@ -87,6 +87,12 @@ static uint32_t lower_iter(enum ast_axis axis, uint32_t extent, uint32_t stride,
     case AST_AXIS_NONE:
         *to = (struct tir_iter){extent, stride, TIR_AXIS_REG};
         return 1;
+    case AST_AXIS_TMEM_LANE:
+        *to = (struct tir_iter){extent, stride << TMEM_LANE_SHIFT, TIR_AXIS_REG};
+        return stride < TIR_TMEM_LANES;
+    case AST_AXIS_TMEM_COLUMN:
+        *to = (struct tir_iter){extent, stride, TIR_AXIS_REG};
+        return stride < TIR_TMEM_COLUMNS;
     case AST_AXIS_LANE:
         *to = (struct tir_iter){extent, stride, TIR_AXIS_LANE};
         return 1;
@@ -122,7 +128,9 @@ static bool lower_iters(struct lower *l, const ast_iters *from, struct tir_iter 
         if (!made || *count + made > TIR_MAX_ITERS) {
             lower_error(l, tir_span_join(it->extent->span, it->stride->span), TIR_E_TYPE,
                         made ? "a layout of more than %d iterators"
-                             : "no threads of one warpgroup: write lanes and warps apart",
+                        : it->axis >= AST_AXIS_TMEM_LANE
+                            ? "tensor memory has no such lane or column"
+                            : "no threads of one warpgroup: write lanes and warps apart",
                         TIR_MAX_ITERS);
             return false;
         }
@@ -150,12 +158,30 @@ static bool split_iters(struct tir_layout *out)
     return at == out->iter_count;
 }
 
+// The axes of a layout of tensor memory are its lanes and columns, and no other layout has them.
+static bool has_right_axes(struct lower *l, const struct ast_layout *from, const struct tir_type *t)
+{
+    const bool in_tmem = t->space == TIR_SPACE_TMEM;
+    bool ok = in_tmem ? !from->replicas.len : !from->offset;
+    for (uint32_t i = 0; i < from->iters.len; i++)
+        ok &= in_tmem == (from->iters.at[i].axis >= AST_AXIS_TMEM_LANE);
+    for (uint32_t i = 0; i < from->replicas.len; i++)
+        ok &= from->replicas.at[i].axis < AST_AXIS_TMEM_LANE;
+    if (!ok)
+        lower_error(l, from->span, TIR_E_TYPE,
+                    in_tmem ? "tensor memory has the axes `TLane` and `TCol`, and no replicas"
+                            : "`TLane` and `TCol` are the axes of buffers in tensor memory");
+    return ok;
+}
+
 static const struct tir_layout *lower_iters_layout(struct lower *l, const struct ast_layout *from,
                                                    const struct tir_type *t, int64_t swizzle)
 {
     struct tir_layout layout = {.rank = t->rank};
     memcpy(layout.shape, t->shape, sizeof(layout.shape));
     layout.swizzle = (uint32_t)swizzle;
+    if (!has_right_axes(l, from, t))
+        return NULL;
     if (!lower_iters(l, &from->iters, layout.iters, &layout.iter_count) ||
         !lower_iters(l, &from->replicas, layout.replicas, &layout.replica_count))
         return NULL;
@@ -248,6 +274,8 @@ const struct tir_type *lower_type_and_layout(struct lower *l, const struct ast_t
 static bool is_placed(struct lower *l, struct tir_span span, const struct tir_type *t)
 {
     const uint32_t threads = lower_threads(l);
+    if (t->space == TIR_SPACE_TMEM)
+        return true; // tmem.c compares it
     if (tir_type_is_buffer(t)) {
         if (tir_layout_is_memory(t->layout))
             return true;

@@ -18,7 +18,9 @@ enum ast_axis {
     AST_AXIS_LANE,
     AST_AXIS_WARP,
     AST_AXIS_WARPGROUP,
-    AST_AXIS_THREAD_OF_WARPGROUP
+    AST_AXIS_THREAD_OF_WARPGROUP,
+    AST_AXIS_TMEM_LANE,
+    AST_AXIS_TMEM_COLUMN
 };
 
 struct ast_iter { // extent : stride @ axis, of a layout
@@ -40,6 +42,7 @@ struct ast_layout {
     struct tir_span span;
     enum ast_layout_kind kind;
     ast_iters iters, replicas;
+    struct ast_expr *offset;  // in columns of tensor memory; NULL: none
     struct ast_expr *swizzle; // NULL: none
     struct ast_expr *value;   // VALUE
 };

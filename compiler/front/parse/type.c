@@ -5,10 +5,9 @@
 static enum ast_axis parse_axis(struct parser *p)
 {
     static const char *const words[] = {
-        [AST_AXIS_LANE] = "laneid",
-        [AST_AXIS_WARP] = "warpid",
-        [AST_AXIS_WARPGROUP] = "wgid",
-        [AST_AXIS_THREAD_OF_WARPGROUP] = "tid_in_wg",
+        [AST_AXIS_LANE] = "laneid",     [AST_AXIS_WARP] = "warpid",
+        [AST_AXIS_WARPGROUP] = "wgid",  [AST_AXIS_THREAD_OF_WARPGROUP] = "tid_in_wg",
+        [AST_AXIS_TMEM_LANE] = "TLane", [AST_AXIS_TMEM_COLUMN] = "TCol",
     };
     if (!parse_accept(p, TIR_TOK_AT))
         return AST_AXIS_NONE;
@@ -17,7 +16,7 @@ static enum ast_axis parse_axis(struct parser *p)
             parse_step(p);
             return (enum ast_axis)axis;
         }
-    parse_unexpected(p, "`laneid`, `warpid`, `wgid` or `tid_in_wg`");
+    parse_unexpected(p, "`laneid`, `warpid`, `wgid`, `tid_in_wg`, `TLane` or `TCol`");
     return AST_AXIS_NONE;
 }
 
@@ -61,6 +60,20 @@ static void parse_iters(struct parser *p, ast_iters *iters)
     }
 }
 
+// 64@TCol, behind the + of a layout.
+static void parse_offset(struct parser *p, struct ast_layout *l)
+{
+    const struct tir_span span = p->now.span;
+    l->offset = parse_additive(p);
+    if (p->panic || parse_axis(p) == AST_AXIS_TMEM_COLUMN || p->panic)
+        return;
+    p->panic = true;
+    tir_error_at(
+        &p->cx->diags, span, TIR_E_SYNTAX,
+        "behind `+` are replicas, `R[...]`, or columns of tensor memory, `64@TCol`: a tile "
+        "lies in all warps of its CTA or role");
+}
+
 static void parse_swizzle(struct parser *p, struct ast_layout *l)
 {
     parse_step(p);
@@ -93,9 +106,7 @@ static struct ast_layout *parse_layout(struct parser *p)
             if (parse_at_word(p, "R"))
                 parse_iters(p, &l->replicas);
             else
-                parse_unexpected(
-                    p, "`R[...]`: a layout has no offset, a tile lies in all warps of its "
-                       "CTA or role");
+                parse_offset(p, l);
         }
         if (!p->panic && parse_at_word(p, "swizzle"))
             parse_swizzle(p, l);
