@@ -29,6 +29,16 @@ static enum tir_way way_of(const struct tir_inst *inst)
     return engine == TIR_WORD_engine_cp_async ? TIR_WAY_BY_THREADS : TIR_WAY_BY_RING;
 }
 
+struct tir_value *tir_copied_rows(const struct tir_inst *copy)
+{
+    if (copy->op != TIR_OP_COPY_ASYNC || way_of(copy) == TIR_WAY_BY_THREADS)
+        return NULL;
+    for (uint32_t d = 0; d < tir_ref_base(copy)->type->rank; d++)
+        if (tir_type_is_tile(tir_ref_indices(copy)[d]->type))
+            return tir_ref_indices(copy)[d];
+    return NULL;
+}
+
 bool tir_has_effects(enum tir_op op)
 {
     for (uint32_t i = 0; i < TIR_COUNT_OF(effects); i++)

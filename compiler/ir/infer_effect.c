@@ -195,9 +195,9 @@ static bool pixels_follow(struct tir_query *q)
             tir_infer_refuse(q, "`dz`, `dy` and `dx` are for pixels, which have `low` and `high`");
         return !shifts;
     }
-    if (!copy->operands[TIR_COPY_MBAR] || to->rank != 2 || !tir_pixels_fit(copy) ||
+    if (to->rank != 2 || !tir_pixels_fit(copy) ||
         tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_NONE) != TIR_WORD_engine_tma) {
-        tir_infer_refuse(q, "pixels are copied with `mbar = ..., engine = tma` from a tensor of "
+        tir_infer_refuse(q, "pixels are copied with `engine = tma` from a tensor of "
                             "rank 3 to 5 to a tile of rank 2, `X[b, y, x, c:+64]`; `low` and "
                             "`high` have a number for each dimension between the first and the "
                             "last, of 16, 8 or 5 bits, and so have `dz`, `dy`, `dx`");
@@ -240,8 +240,8 @@ static bool rows_fit(struct tir_query *q)
         tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma;
     if (!by_tensor || base->type->rank != 2 || rows != tir_ref_indices(copy)[0] ||
         rows->type->rank != 1 || box->list[1] <= 0 || rows->type->shape[0] % TIR_ROWS_AT_ONCE)
-        tir_infer_refuse(q, "of a copy with `mbar`, the engine tma alone takes an index tile: of "
-                            "4 n rows, for a tensor of rank 2, `A[I[i:+4], c:+64]`");
+        tir_infer_refuse(q, "of copies by engines, tensor copies alone take an index tile: of 4 n "
+                            "rows, for a tensor of rank 2, `A[I[i:+4], c:+64]`");
     else if (tir_copy_packed(copy))
         tir_infer_refuse(q, "rows by number have no elements of less than 8 bits");
     else if (!rows->def || rows->def->op != TIR_OP_LOAD ||

@@ -595,22 +595,15 @@ static inline uint32_t tir_copy_packed(const struct tir_inst *copy)
     const bool is_packed = tir_elem_is_narrow(to) && tir_ref_base(copy)->type->elem == TIR_U8;
     return is_packed ? tir_elem_width(to) : 0;
 }
-// The index tile of a copy that single threads start: rows that it names one by one. NULL: none.
-static inline struct tir_value *tir_copied_rows(const struct tir_inst *copy)
-{
-    if (copy->op != TIR_OP_COPY_ASYNC || !copy->operands[TIR_COPY_MBAR])
-        return NULL;
-    for (uint32_t d = 0; d < tir_ref_base(copy)->type->rank; d++)
-        if (tir_type_is_tile(tir_ref_indices(copy)[d]->type))
-            return tir_ref_indices(copy)[d];
-    return NULL;
-}
 // Does a copy take pixels one after the other, in the order of images?
 static inline bool tir_copies_pixels(const struct tir_inst *copy)
 {
     return tir_attr_find(copy, TIR_ATTR_low) || tir_attr_find(copy, TIR_ATTR_high);
 }
 bool tir_pixels_fit(const struct tir_inst *copy); // its slice, corners and offsets to each other
+// The index tile of a copy that single threads start, now or when its put is lowered: rows that it
+// names one by one. NULL: none.
+struct tir_value *tir_copied_rows(const struct tir_inst *copy);
 // Is it a load of all rows of such a copy by each thread?
 static inline bool tir_loads_rows(const struct tir_inst *inst)
 {

@@ -9,7 +9,7 @@
 // becomes, where i or t come from tid(),
 //     store(Y[i], t, by_thread = 1);
 //
-// The rows that a copy with an mbarrier names are loaded by each thread that starts one,
+// The rows that a tensor copy names are loaded by each thread that starts one,
 //     let r: i32[4] = load(I[i:+4], by_thread = 1);
 // and are no tile of all threads.
 //
@@ -131,7 +131,7 @@ static bool same_in_group(const struct varying *set, const struct tir_inst *inst
 // What threads do by themselves: load rows, and start copies of these.
 static bool is_tile_op(const struct tir_inst *inst)
 {
-    if (tir_loads_rows(inst) || tir_copied_rows(inst))
+    if (tir_loads_rows(inst) || (tir_copied_rows(inst) && inst->operands[TIR_COPY_MBAR]))
         return false;
     for (uint32_t i = 0; i < inst->operand_count; i++)
         if (is_tile(inst->operands[i]))
@@ -202,8 +202,8 @@ static bool check_rows(struct uniform *u, const struct tir_inst *inst)
         if (!is_tile(v) || !v->def || !tir_loads_rows(v->def) || v == tir_copied_rows(inst))
             continue;
         lower_error(u->l, inst->span, TIR_E_THREAD_TILE,
-                    "the rows of a copy with `mbar` are loaded for such copies alone, by the "
-                    "threads that start them");
+                    "the rows of a tensor copy are loaded for such copies alone, by the threads "
+                    "that start them");
         lower_note(u->l, v->def->span, "what else needs them loads them anew");
         return false;
     }
@@ -228,7 +228,8 @@ static bool check_inst(struct uniform *u, const struct tir_inst *inst)
     const struct varying *set = varying_of(u, inst);
     bool varying = false;
     for (uint32_t i = 0; i < inst->operand_count; i++)
-        varying |= varying_has(set, inst->operands[i]) && !is_tile(inst->operands[i]);
+        varying |= inst->operands[i] && varying_has(set, inst->operands[i]) &&
+                   (!is_tile(inst->operands[i]) || inst->operands[i] == tir_copied_rows(inst));
     const struct tir_inst *around = varying ? NULL : varying_around(set, inst);
     if (!varying && (!around || around == u->reported))
         return true;

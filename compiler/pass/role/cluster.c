@@ -272,6 +272,10 @@ static void look_at_copy(struct cluster *c, struct tir_inst *copy)
         s.parts *= s.along & 1u << d ? c->size[d] : 1;
     if (s.parts == 1 || !is_in_step(c, copy, ring))
         return;
+    if (tir_copied_rows(copy) || tir_copies_pixels(copy)) {
+        refuse(c, copy, "%s is copied by rows or pixels, not by boxes that can be cut", name);
+        return;
+    }
     if (!s.tiles)
         refuse(c, copy, "%s is copied outside of the tiles loop", name);
     else if (!view || view->op != TIR_OP_VIEW || tir_ref_base(view)->def != ring ||

@@ -340,6 +340,15 @@ static struct tir_inst *last_copy(const struct tir_inst *put)
     return last;
 }
 
+// The rows that it names are loaded by the thread that starts it, if the put loads them for it.
+static void move_rows(const struct tir_inst *copy, const struct tir_inst *put,
+                      struct tir_inst *before)
+{
+    struct tir_inst *load = tir_copied_rows(copy)->def;
+    if (load->block == put->regions[0])
+        tir_move_before(load, before);
+}
+
 // One thread announces the bytes and starts the copies, where the last of them stood.
 static void start_copies(struct rings *r, struct ring *ring, struct tir_inst *put,
                          struct tir_value *slot)
@@ -363,6 +372,8 @@ static void start_copies(struct rings *r, struct ring *ring, struct tir_inst *pu
     tir_foreach_inst_safe(inst, block)
         if (tir_is_engine_copy(inst)) {
             inst->operands[TIR_COPY_MBAR] = full;
+            if (tir_copied_rows(inst))
+                move_rows(inst, put, in.before);
             tir_move_before(inst, in.before);
         }
 }
