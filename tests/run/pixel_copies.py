@@ -41,7 +41,7 @@ def draw(number):
         if d + high[i] <= low[i]:
             low[i], high[i] = -1, 0
     return {"elem": elem, "columns": row // WIDTH[elem], "parts": r.choice([1, 1, 2]), "pixels": pixels,
-            "layout": f"in swizzle({swizzle})" if swizzle else "", "dims": dims, "images": r.randrange(1, 4),
+            "layout": f"in swizzle({swizzle})" if swizzle else "", "dims": dims, "images": r.randrange(1, {3: 20, 4: 6, 5: 4}[rank]),
             "low": low, "high": high, "steps": [r.choice([1, 1, 1, 2, 3]) for _ in dims],
             "shift": [r.randrange(0, 4) for _ in dims], "both": r.random() < 0.3, "arch": r.choice(ARCHS),
             "number": number, "schedule": r.choice([*SCHEDULES, f"random:{number}"])}
