@@ -152,16 +152,27 @@ static const struct tir_type *rule_push(struct tir_query *q)
 }
 
 // From low to high, outermost dimension first; a map has 16, 8 or 5 bits for each (CUDA driver API,
-// cuTensorMapEncodeIm2col).
+// cuTensorMapEncodeIm2col), and so has the copy, without a sign.
+static const int64_t pixel_limits[] = {[3] = 1 << 15, [4] = 1 << 7, [5] = 1 << 4};
+
 static bool is_corner(const struct tir_attr *corner, uint32_t rank)
 {
-    static const int64_t limits[] = {[3] = 1 << 15, [4] = 1 << 7, [5] = 1 << 4};
+    const int64_t limit = pixel_limits[rank];
     if (!corner || corner->list_count != rank - 2)
         return false;
     for (uint32_t i = 0; i < corner->list_count; i++)
-        if (corner->list[i] < -limits[rank] || corner->list[i] >= limits[rank])
+        if (corner->list[i] < -limit || corner->list[i] >= limit)
             return false;
     return true;
+}
+
+static bool is_offset(const struct tir_value *by, bool has_dim, uint32_t rank)
+{
+    int64_t number;
+    if (!by)
+        return true;
+    return has_dim &&
+           (!tir_is_const_int(by, &number) || (number >= 0 && number < 2 * pixel_limits[rank]));
 }
 
 bool tir_pixels_fit(const struct tir_inst *copy)
@@ -177,8 +188,8 @@ bool tir_pixels_fit(const struct tir_inst *copy)
         if (box->list[d])
             return false;
     for (uint32_t i = 0; i < TIR_PIXEL_DIMS; i++)
-        if (copy->operands[(is_copy ? TIR_COPY_DZ : TIR_PIXELS_DZ) + i] &&
-            i + rank < 2 + TIR_PIXEL_DIMS)
+        if (!is_offset(copy->operands[(is_copy ? TIR_COPY_DZ : TIR_PIXELS_DZ) + i],
+                       i + rank >= 2 + TIR_PIXEL_DIMS, rank))
             return false;
     return true;
 }
@@ -200,7 +211,8 @@ static bool pixels_follow(struct tir_query *q)
         tir_infer_refuse(q, "pixels are copied with `engine = tma` from a tensor of "
                             "rank 3 to 5 to a tile of rank 2, `X[b, y, x, c:+64]`; `low` and "
                             "`high` have a number for each dimension between the first and the "
-                            "last, of 16, 8 or 5 bits, and so have `dz`, `dy`, `dx`");
+                            "last, of 16, 8 or 5 bits, and so have `dz`, `dy`, `dx`, which are not "
+                            "negative");
         return false;
     }
     return true;
