@@ -245,7 +245,8 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
         return count;
     }
     tir_formula *costs = arena_array(&c->cx.arena, tir_formula, count);
-    for (uint32_t i = 0; count > 1 && i < count; i++)
+    const bool has_costs = count > 1 || c->request.options.costs;
+    for (uint32_t i = 0; has_costs && i < count; i++)
         costs[i] = tir_compile_cost(&c->cx, &c->request, configs[i]);
     tir_compile_tuned_kernel(&c->tuned, f->name, configs, count);
     struct tir_choice choice = {.best = count};
@@ -258,7 +259,8 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
     vec_push(&c->cx.arena, &c->kernels, tir_kernel_new(&c->cx, f));
     c->kernels.at[kernel].chosen = reason(c, configs, count, &choice);
     if (best < count)
-        *ok &= add_config(c, kernel, configs[best], (tir_formula){0});
+        *ok &= add_config(c, kernel, configs[best],
+                          c->request.options.costs ? costs[best] : (tir_formula){0});
     else
         for (uint32_t i = 0; i < count; i++)
             *ok &= add_config(c, kernel, configs[i], costs[i]);

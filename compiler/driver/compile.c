@@ -56,6 +56,7 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
     out.skip_pass = text_of(o, TIR_OPTION_SKIP);
     out.bisect = o->given[TIR_OPTION_BISECT] ? o->integer[TIR_OPTION_BISECT] : -1;
     out.time_passes = o->given[TIR_OPTION_TIMES];
+    out.costs = o->given[TIR_OPTION_KEEP];
     out.require = text_of(o, TIR_OPTION_REQUIRE);
     if (diagnostics && !strcmp(diagnostics, "json") && !o->given[TIR_OPTION_EXPECT])
         out.diagnostics = TIR_DIAGNOSTICS_JSON;

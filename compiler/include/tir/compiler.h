@@ -130,16 +130,16 @@ typedef struct tir_compile_options {
     // The variant that TIR_OUTPUT_IR has, by the name that the receipt gives it, or "all". Empty:
     // the best one of each kernel. TIR_ERR_INVALID: no kernel has it.
     tir_str variant;
+    // 1: variants have the cost that the model expects also where there is nothing to choose from,
+    // so that kernels of several artifacts can be compared.
+    uint32_t costs;
 } tir_compile_options;
 #define TIR_COMPILE_OPTIONS_INIT                                                                  \
     {                                                                                             \
         sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0, \
             NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,       \
             TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0, {NULL, 0}, {NULL, 0}, 0, 0, NULL,     \
-            NULL,                                                                                 \
-        {                                                                                         \
-            NULL, 0                                                                               \
-        }                                                                                         \
+            NULL, {NULL, 0}, 0                                                                    \
     }
 
 // Compiles. `name` is the source's name in messages; neither it nor `source` need stay valid.
