@@ -272,9 +272,31 @@ static void copies_are_as_wide_as_the_alignment(void **state)
     }
 }
 
+// A kernel of one configuration has nothing to choose from, so it says a cost if it is asked to.
+static void costs_are_there_where_they_are_wanted(void **state)
+{
+    (void)state;
+    for (uint32_t wanted = 0; wanted < 2; wanted++) {
+        tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+        tir_compilation *c = NULL;
+        const tir_artifact_desc *desc;
+        tir_error error;
+        options.costs = wanted;
+        ok(tir_compile(STR("gemm.tir"), STR(gemm), &options, &c, &error), &error);
+        const tir_str artifact = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
+        ok(tir_artifact_decode(artifact.ptr, artifact.len, NULL, &desc, &error), &error);
+        assert_int_equal(desc->kernels[0].variant_count, VARIANTS);
+        for (uint32_t v = 0; v < VARIANTS; v++)
+            assert_int_equal(desc->kernels[0].variants[v].cost.count > 0, wanted);
+        tir_artifact_free(desc, NULL);
+        tir_compilation_destroy(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(costs_are_there_where_they_are_wanted),
         cmocka_unit_test(the_alignment_of_each_tensor_chooses),
         cmocka_unit_test(large_tensors_take_wide_offsets),
         cmocka_unit_test(copies_are_as_wide_as_the_alignment),

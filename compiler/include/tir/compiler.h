@@ -18,8 +18,9 @@
 // caller's thread waits. They end before the call returns. Callbacks run on them, one at a time.
 //
 // The first call changes state of the whole process: it initialises LLVM's target for NVIDIA GPUs,
-// switches off two of LLVM's passes (slsr and load-store-vectorizer), and takes LLVM's fatal-error
-// hook, so that an error inside LLVM ends the compilation and not the process.
+// switches off two of LLVM's passes (slsr and load-store-vectorizer), takes LLVM's fatal-error
+// hook, so that an error inside LLVM ends the compilation and not the process, and lets the C
+// library keep some freed memory (up to 8 MiB of each heap) for the next call.
 #ifndef TIR_COMPILER_H
 #define TIR_COMPILER_H
 
