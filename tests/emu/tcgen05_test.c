@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "emu/lane/fp.h"
+#include "emu/tensor/umma.h"
 #include "rig.h"
 #include "tcgen05.h"
 
@@ -610,6 +611,22 @@ static void pairs(void **state)
     check_pair(128);
 }
 
+// Where the scales of 64 rows of a CTA are is not known.
+static void scales_of_pairs(void **state)
+{
+    static const enum emu_umma_kind kinds[] = {EMU_UMMA_MXF8F6F4, EMU_UMMA_MXF4, EMU_UMMA_MXF4NVF4};
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const uint32_t format = i ? 1u << 7 | 1u << 10 : 0, common = format | 4u << 17 | 1u << 23;
+        struct emu_umma_shape s;
+        assert_true(emu_umma_shape_of(common | 1u << 27, kinds[i], 0, &s));
+        assert_false(emu_umma_shape_of(common | 2u << 27, kinds[i], 0, &s));
+        assert_true(emu_umma_shape_of(common | 2u << 27, kinds[i], EMU_UMMA_PAIR, &s));
+        assert_int_equal(s.m, 256);
+        assert_false(emu_umma_shape_of(common | 1u << 27, kinds[i], EMU_UMMA_PAIR, &s));
+    }
+}
+
 // --- what is wrong ---
 
 static void wrong(void **state)
@@ -702,10 +719,10 @@ static void wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products),     cmocka_unit_test(stationary_weights),
-        cmocka_unit_test(zero_columns), cmocka_unit_test(block_scales),
-        cmocka_unit_test(copies),       cmocka_unit_test(pairs),
-        cmocka_unit_test(wrong),
+        cmocka_unit_test(products),        cmocka_unit_test(stationary_weights),
+        cmocka_unit_test(zero_columns),    cmocka_unit_test(block_scales),
+        cmocka_unit_test(scales_of_pairs), cmocka_unit_test(copies),
+        cmocka_unit_test(pairs),           cmocka_unit_test(wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,9 @@ static enum emu_type result_of(uint32_t code, enum emu_umma_kind kind)
     return code == 1 ? EMU_f32 : code == 0 && kind != EMU_UMMA_TF32 ? EMU_f16 : EMU_none;
 }
 
-// The kinds with scales: M is in units of 128, and D is f32.
+// The kinds with scales: M is in units of 128, and D is f32. PTX has 128 rows of a pair, too, but
+// says where scales are for 128 rows of a CTA alone; with 64 of them CUTLASS keeps the scales of B
+// elsewhere (ScaleFactorDuplicated2by2).
 static bool scaled_shape_of(uint32_t x, enum emu_umma_kind kind, bool pair,
                             struct emu_umma_shape *s)
 {
@@ -58,7 +60,7 @@ static bool scaled_shape_of(uint32_t x, enum emu_umma_kind kind, bool pair,
                                  .scale_b = x >> 4 & 3};
     const bool scale_ok = s->scale == EMU_ue8m0 || kind == EMU_UMMA_MXF4NVF4;
     const bool trans_ok = is_8bit || !(s->trans_a || s->trans_b || x >> 31);
-    return a && b && scale_ok && trans_ok && (s->m == 128 || (pair && s->m == 256)) && s->n &&
+    return a && b && scale_ok && trans_ok && s->m == (pair ? 256 : 128) && s->n &&
            s->n <= EMU_UMMA_MOST_N && s->n % (pair ? 16 : 8) == 0 && !(x >> 2 & 1) &&
            !(x & (1u << 3 | 1u << 6 | 7u << 24 | (is_8bit ? 1u << 31 : 1u << 12)));
 }
