@@ -7,7 +7,7 @@ usage: clusters.py TIRC [COUNT [FIRST]]
 Kernel number n has element types, with scales or without, elements of 4 and 6 bits that are packed in memory, a ring of
 slots, and sizes that tiles do not divide. Of two pairs, both need the same rows of A or columns of B: each CTA brings its
 own, or a half that it sends to both. Scales come packed, by tensor copies, those of B to both CTAs of a pair at once, or
-by a warpgroup that arranges them. All of it follows from n alone. On the emulator, under full checks and a schedule that
+by a warpgroup that arranges them. Some pairs lie in clusters of two or of four CTAs, as the device has room. All of it follows from n alone. On the emulator, under full checks and a schedule that
 also follows from n, it must give exactly what the interpreter makes of the product as a tile program, and ptxas must
 take it. Where there is no ptxas, it is left out.
 
@@ -77,6 +77,7 @@ def draw(number):
         c["arranged"] |= ctas == 4 and c["shares"] == "A" and c["n"] % 128 != 0  # else those of the second pair begin within a block
         c["a_in_tmem"] = c["rows"] % 128 == 0 and a not in ("f16", "bf16") and BITS[a] == 8 and r.random() < 0.25
         c["R"], c["K"] = steps(r, c)
+        c["preferred"] = ctas == 2 and c["rows"] <= 128 and random.Random(f"preferred {number}").random() < 0.5
         c["M"], c["N"] = (max(1, whole - r.choice([0, 0, 1, 24, 70])) for whole in whole_tile(c))
         if fits(c):
             return c
@@ -85,7 +86,7 @@ def draw(number):
 def whole_tile(c):
     """Rows and columns of the cluster."""
     pairs = max(c["ctas"] // 2, 1)
-    of_pair = c["rows"] * min(c["ctas"], 2)
+    of_pair = c["rows"] * (8 if c["preferred"] else min(c["ctas"], 2))  # or of all four
     return (of_pair, c["n"] * pairs) if c["shares"] == "A" else (of_pair * pairs, c["n"])
 
 
@@ -107,7 +108,7 @@ def kernels(c):
     elem = {x: "u8" if BITS[c[x]] < 8 else c[x] for x in "ab"}
     scales = depth // group if group else 0
     row_blocks, column_blocks, wide = -(-rows // 128), -(-n // 128), scales // 4
-    first = "(me - me % 2)" if is_two else "0"
+    first = "(me - me % 2)" if is_two else "lead" if c["preferred"] else "0"
     bar = f"remote(full[s], {first})" if is_pair else "full[s]"
     both = "" if not is_pair else f", ctas = 3 << {first}"
     # Of the scales of B that all four CTAs need, each brings a quarter, where that is one piece.
@@ -125,6 +126,7 @@ def kernels(c):
     params += "D: out f32[M, N], R: i32"
     # Of two pairs, where this CTA's rows, the columns of its pair and those of B that it has begin.
     down = f"{rows} * i64(me{' % 2' if is_two and c['shares'] == 'A' else ''})" if is_pair else "i64(0)"
+    down = f"{rows} * i64(cta_id())" if c["preferred"] else down
     right = f"{n} * i64(me / 2)" if is_two and c["shares"] == "A" else "i64(0)"
     half = f"right + {columns} * i64(me % 2)" if is_pair else "right"
     group_of = " cta_group(2)" if is_pair else ""
@@ -185,7 +187,7 @@ def kernels(c):
     lead = f"if me % 2 == 0 {{ expect_tx(full[s], {announced}); }}" if is_pair else f"expect_tx(full[s], {announced});"
     join = "\n    ".join
     return f"""
-kernel by_hand({params}) grid({ctas}){f' cluster({ctas})' if is_pair else ''}
+kernel by_hand({params}) grid({8 if c['preferred'] else ctas}){f' cluster({ctas})' if is_pair else ''}{' preferred(4)' if c['preferred'] else ''}
     where {' && '.join(where)}
 {{
     shared As: {c['a']}[{slots}, {rows}, {step_a}] in swizzle({c['swizzles'][0]});
@@ -195,7 +197,7 @@ kernel by_hand({params}) grid({ctas}){f' cluster({ctas})' if is_pair else ''}
     mbarrier done arrivals(1);
     tmem acc: f32[{rows}, {n}]{group_of};
     {join(declared)}
-    {'let me = cta_rank();' if is_pair else ''}
+    {'let me = cta_rank() % 2; let lead = cta_rank() - me;' if c['preferred'] else 'let me = cta_rank();' if is_pair else ''}
     let down = {down};
     let right = {right};
     let half = {half};
@@ -311,6 +313,7 @@ def wrong_number(text, r):
     hand, _, rest = text.partition("kernel plain")
     places = [(m, {"5": "6", "3": "1", "15": "3"}[m[1]]) for m in re.finditer(r"ctas = (\d+)\b", hand)]
     places += [(m, "0") for m in re.finditer(r"\d+ \* i64\(me / 2\)(?=:\+)", hand)]
+    places += [(m, "0") for m in re.finditer(r"(?<=3 << )lead", hand)]
     places += [(m, {"e3m2": "e2m3", "e2m3": "e3m2"}[m[1]]) for m in re.finditer(r"shared [AB]s: (e3m2|e2m3)\b", hand)]
     if not places:
         return None
