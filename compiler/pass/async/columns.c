@@ -170,6 +170,7 @@ static void find_inside(struct tir_columns *c, struct tir_inst *store)
             continue;
         bitset_insert(&c->inside, inst->results[0]->id);
         see_operands(inst, seen);
+        c->has_loads |= inst->op == TIR_OP_LOAD && !is_of_sums(inst);
         for (uint32_t r = 0; r < inst->region_count; r++)
             for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
                 if (in->result_count)

@@ -12,6 +12,7 @@ struct tir_columns {
     struct tir_arena *scratch;
     int64_t whole;                 // columns of the stored tile
     bool is_spread;                // over warps: then all is computed so, from loads on
+    bool has_loads;                // of tensors
     struct bitset inside;          // values with no use except for the stored tile, by id
     struct tir_value *stored;      // the tile
     const struct tir_block *block; // of the store

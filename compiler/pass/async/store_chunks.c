@@ -69,8 +69,11 @@ int64_t tir_outgoing_row_columns(const struct stores *s, struct tir_inst *store)
     const uint32_t bits = tir_elems[t->elem].bits, last = t->rank - 1;
     const int64_t whole = t->shape[last], least = TIR_BUDGET_STORE_BYTES * 8 / bits;
     // Beside sums of two warpgroups a thread has no registers for as many of what is added.
-    const bool is_spread = !has_parts(s->f, t, last, TIR_MIN(least, whole));
-    const int64_t most = TIR_MIN(whole, (is_spread ? 1 : TIR_BUDGET_STORE_BUFFERS) * least);
+    struct tir_columns columns = {0};
+    if (s->lives.f)
+        tir_columns_init(&columns, s->f, s->cx->scratch, store, TIR_MIN(least, whole));
+    const bool is_narrow = columns.is_spread && columns.has_loads;
+    const int64_t most = TIR_MIN(whole, (is_narrow ? 1 : TIR_BUDGET_STORE_BUFFERS) * least);
     const int64_t unit = whole * bits / 8 % TIR_BUDGET_STORE_BYTES ? 16 : TIR_BUDGET_STORE_BYTES;
     for (int64_t n = most; n >= TIR_MIN(least, whole); n--)
         if (whole % n == 0 && n * bits / 8 % unit == 0 && has_part(s, store, n))

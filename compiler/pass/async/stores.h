@@ -45,8 +45,8 @@ bool tir_outgoing_repeats(const struct tir_inst *inst);
 int64_t tir_outgoing_columns(const struct tir_inst *store, int64_t left);
 // Columns of a chunk if they leave through registers: equal parts of a row of 128 to 256 bytes,
 // whole atoms of the swizzle where the row is, or else 256 bytes and a rest. 0: threads have no
-// such parts. One buffer is as large as two of tensor copies. Of columns that are spread over warps
-// it is 128 bytes.
+// such parts. One buffer is as large as two of tensor copies; as one, if columns are spread over
+// warps and others are loaded and added.
 int64_t tir_outgoing_row_columns(const struct stores *s, struct tir_inst *store);
 // Do chunks of rows serve?
 bool tir_outgoing_cuts_rows(const struct stores *s, struct tir_inst *store);
