@@ -172,6 +172,7 @@ static bool parse(struct tir_compilation *c, struct tir_module **m)
                                                               : NULL,
                                       .has = has,
                                       .has_user = c,
+                                      .shared_bytes = c->request.target.shared_per_cta,
                                       .import = o->import ? import : NULL,
                                       .import_user = c};
     double start = now_ms();

@@ -58,6 +58,9 @@ static struct module *new_module(struct loader *ld)
     for (uint32_t i = 0; i < TIR_COUNT_OF(known); i++)
         add_global(ld, m, tir_intern_cstr(&ld->cx->names, known[i].name), (struct tir_span){0, 0},
                    val_float(known[i].value));
+    const int64_t shared = ld->options->shared_bytes;
+    add_global(ld, m, tir_intern_cstr(&ld->cx->names, "SHARED_BYTES"), (struct tir_span){0, 0},
+               val_int(shared ? shared : INT32_MAX));
     return m;
 }
 
