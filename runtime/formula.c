@@ -179,10 +179,10 @@ TIR_API tir_status tir_formula_eval(const tir_formula *formula, const int64_t *d
             stack[top++] = params[op->value];
             break;
         case TIR_FORMULA_ALIGN:
-            stack[top++] = params[op->value] & 255;
+            stack[top++] = tir_align_of(params[op->value]);
             break;
         case TIR_FORMULA_BEGIN:
-            stack[top++] = params[op->value] >> 8;
+            stack[top++] = tir_begin_of(params[op->value]);
             break;
         case TIR_FORMULA_NOT:
             stack[top - 1] = !stack[top - 1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Checking formulas before they are trusted.
+// Checking formulas before they are trusted, and what they take of tensors.
 #ifndef TIR_RUNTIME_FORMULA_H
 #define TIR_RUNTIME_FORMULA_H
 
@@ -9,6 +9,17 @@
 static inline int tir_element_is_integer(tir_element element)
 {
     return element <= TIR_ELEMENT_U64 || element == TIR_ELEMENT_BOOL;
+}
+
+// What ALIGN and BEGIN push of TIR_ALIGNMENTS.
+static inline int64_t tir_align_of(int64_t alignments)
+{
+    return alignments & 255;
+}
+
+static inline int64_t tir_begin_of(int64_t alignments)
+{
+    return alignments >> 8;
 }
 
 // Checks codes, indices and the stack of a formula that belongs to `kernel`, whose params must

@@ -10,6 +10,7 @@
 
 #include "dlpack.h"
 #include "error.h"
+#include "formula.h"
 #include "packing.h"
 
 #define REFUSE(p, ...) tir_error_set((p)->error, TIR_ERR_INVALID, __VA_ARGS__)
@@ -293,7 +294,7 @@ static uint32_t facts_of(const tir_rt_tensor *view, const int64_t *strides, int6
         facts &= ~(uint32_t)TIR_FACT_INDEX32;
     if (view->rank && strides[inner] != 1 && view->shape[inner] > 1)
         facts &= ~(uint32_t)TIR_FACT_UNIT_INNER;
-    if ((alignments & 255) < 16)
+    if (tir_align_of(alignments) < 16)
         facts &= ~(uint32_t)TIR_FACT_VECTOR16;
     return facts;
 }

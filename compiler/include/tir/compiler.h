@@ -140,7 +140,7 @@ typedef struct tir_compile_options {
         sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0, \
             NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,       \
             TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0, {NULL, 0}, {NULL, 0}, 0, 0, NULL,     \
-            NULL, {NULL, 0}, 0                                                                    \
+            NULL, {NULL, 0}, {NULL, 0}, 0                                                         \
     }
 
 // Compiles. `name` is the source's name in messages; neither it nor `source` need stay valid.
