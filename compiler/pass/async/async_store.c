@@ -253,6 +253,7 @@ static bool holds_more(const struct stores *s, struct tir_inst *store, bool in_r
 {
     struct outgoing o;
     tir_outgoing_open(&o, s, store, in_rows);
+    const bool in_chunks = o.is_computed && o.extent < o.type->shape[o.cut];
     const uint32_t many = tir_layout_size(o.type->layout, TIR_AXIS_REG) / 2; // of a thread
     for (const struct tir_inst *inst = store->prev; inst; inst = inst->prev) {
         const struct tir_type *of = inst->result_count ? inst->results[0]->type : NULL;
@@ -261,11 +262,11 @@ static bool holds_more(const struct stores *s, struct tir_inst *store, bool in_r
             !(o.is_computed && tir_columns_has(&o.columns, inst->results[0])) &&
             tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
             return true;
-        if (inst->op == TIR_OP_DOT && !o.is_computed)
+        if (inst->op == TIR_OP_DOT && !in_chunks)
             return true;
         for (uint32_t i = 0; i < inst->region_count; i++)
             tir_foreach_inst_in(inner, inst->regions[i])
-                if (!o.is_computed && inner->op == TIR_OP_DOT &&
+                if (!in_chunks && inner->op == TIR_OP_DOT &&
                     tir_type_is_tile(inner->results[0]->type))
                     return true;
     }
