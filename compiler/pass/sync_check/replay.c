@@ -282,15 +282,17 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
     bool before = first > 0 && stays && !s->is_column;
     if (s->is_column && by->list_count > 1)
         stride = counts[by->list_count - 1];
-    int64_t index = round * stride + (s->last ? total - 1 : first - before);
+    // Behind the end of a column comes the next one: who takes over tiles takes each once.
+    const int64_t walked = round * stride;
+    int64_t index = walked % total + walked / total + (s->last ? total - 1 : first - before);
     for (uint32_t d = by->list_count; d-- > 0;) {
         int64_t at = index % counts[d] * by->list[d];
         set_slot(a, body->args[d], (struct sync_value){.kind = SYNC_INT, .number = at});
         index /= counts[d];
     }
     if (tir_attr_find(inst, TIR_ATTR_next))
-        return has_next(r, a, inst);
-    return round * stride < total && round < (stays ? s->waves + before : 1);
+        return round < total && has_next(r, a, inst);
+    return walked < total && round < (stays ? s->waves + before : 1);
 }
 
 static void start_tiles(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
