@@ -10,6 +10,7 @@
 #include "driver/source.h"
 #include "front/front.h"
 #include "interp/interp.h"
+#include "machine/target.h"
 
 struct request {
     const struct tir_reference *reference;
@@ -118,9 +119,11 @@ static bool compile(struct tir_context *cx, const struct request *r, struct tir_
 {
     struct tir_source_importer importer =
         tir_source_importer_of(&cx->arena, r->options, r->reference->path);
+    const struct tir_target *target = tir_target_find(tir_str_of(r->reference->arch));
     struct tir_front_options front = {.kernel = r->reference->kernel,
                                       .meta_count = r->options->defines.len,
                                       .metas_are_shared = true,
+                                      .shared_bytes = target ? target->shared_per_cta : 0,
                                       .import = tir_source_import,
                                       .import_user = &importer};
     struct tir_binding *metas = arena_array(&cx->arena, struct tir_binding, front.meta_count);

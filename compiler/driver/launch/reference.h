@@ -20,6 +20,7 @@ struct tir_reference {
     const char *path;
     tir_str source;
     const char *kernel; // NULL: the only one of the file
+    const char *arch;   // what the kernel is compiled for: SHARED_BYTES is its
 };
 
 // What computes the outputs of `kernel` of a file: itself, or what --check-against says. Strings

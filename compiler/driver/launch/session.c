@@ -211,8 +211,8 @@ static bool ask_reference(struct tir_session *s, bool only_rounding)
         args[i].tensor = !tensor ? NULL : tir_param_is_output(p->param) ? &s->wants[i] : &p->tensor;
         args[i].bits = p->scalar.bits;
     }
-    const struct tir_reference own = {s->path, s->source,
-                                      tir_str_copy(s->arena, s->info->name).ptr};
+    const struct tir_reference own = {s->path, s->source, tir_str_copy(s->arena, s->info->name).ptr,
+                                      s->arch};
     struct tir_reference reference;
     return tir_reference_find(s->arena, s->options, &own, &reference, s->error) &&
            tir_reference_run(&reference, s->options, args, s->info->param_count, only_rounding,
