@@ -156,6 +156,9 @@ static void test_drawn_sizes(void **state)
     const struct tir_draw many = {200000, 1};
     assert_false(parse_drawn(words, &many, &list, &error));
     assert_non_null(strstr(error.message, "more than 100000 sizes"));
+    assert_true(parse_drawn("M=1..9223372036854775807 N=0 K=0", &one, &list, &error));
+    vec_foreach(const struct tir_sizes, it, &list.all)
+        assert_true(it->dims[0] >= 1);
 }
 
 // The model takes the second where M is small, and the third where there is nothing else. So the

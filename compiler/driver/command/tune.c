@@ -453,7 +453,7 @@ static void show_kept(struct tune *t)
     struct tir_keep *keep = &t->keep;
     if (!t->s.options->given[TIR_OPTION_KEEP])
         return;
-    tir_keep_choose(keep, (uint32_t)t->s.options->integer[TIR_OPTION_KEEP]);
+    tir_keep_choose(keep, (uint32_t)TIR_MIN(t->s.options->integer[TIR_OPTION_KEEP], UINT32_MAX));
     tir_say(t->log,
             "with %u of %u configurations a launch takes %.3f times as long as the best of all "
             "(geometric mean)%s",

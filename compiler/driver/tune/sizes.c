@@ -162,7 +162,7 @@ static int64_t draw_value(struct sizes_reader *r, const struct axis *axis)
     while (most >> doublings > 1)
         doublings++;
     const int64_t low = INT64_C(1) << draw_int(r, 0, doublings);
-    return span->first * draw_int(r, low, TIR_MIN(most, low * 2 - 1));
+    return span->first * draw_int(r, low, TIR_MIN(most, low - 1 + low));
 }
 
 static void set_axis(struct sizes_reader *r, struct tir_sizes *sizes, const struct axis *axis,
