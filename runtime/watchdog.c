@@ -218,19 +218,22 @@ size_t tir_watchdog_report(tir_rt_device *device, uint32_t json, char *text, siz
         *text = 0;
     if (json)
         emu_put(&t, "[\n");
+    uint32_t pages = 0;
     pthread_mutex_lock(&device->fault_lock);
     for (const struct watchdog *w = device->watchdogs; w; w = w->next) {
         const struct emu_text before = t;
         if (json)
-            emu_put(&t, "{\"kind\":\"HANG\",\"kernel\":\"%.*s\",\"entry\":\"%.*s\",\"waits\":[",
-                    TIR_STR(w->kernel->name), TIR_STR(w->variant->entry));
-        if (put_page(&t, device, w, json))
-            emu_put(&t, json ? "]}\n" : "\n");
+            emu_put(&t, "%s{\"kind\":\"HANG\",\"kernel\":\"%.*s\",\"entry\":\"%.*s\",\"waits\":[",
+                    pages ? ",\n" : "", TIR_STR(w->kernel->name), TIR_STR(w->variant->entry));
+        const bool said = put_page(&t, device, w, json) > 0;
+        if (said)
+            emu_put(&t, json ? "]}" : "\n");
         else
             t.len = before.len;
+        pages += said;
     }
     pthread_mutex_unlock(&device->fault_lock);
     if (json)
-        emu_put(&t, "]\n");
+        emu_put(&t, pages ? "\n]\n" : "]\n");
     return t.len;
 }

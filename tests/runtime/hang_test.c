@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 // clang-format on
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,23 +80,28 @@ static void ok(const struct rig *rig, tir_status status)
         fail_msg("%s: %s", tir_status_name(status), rig->error.message);
 }
 
-// The artifact on a device, with another variant.
-static tir_rt_kernel *load(struct rig *rig, const char *spec, const tir_artifact_variant *changed)
+// The artifact as a module of the device, with another variant.
+static void load_module(struct rig *rig, const tir_artifact_variant *changed, tir_rt_kernel **out)
 {
     tir_artifact_kernel one = kernel;
     tir_artifact_desc desc = artifact;
-    tir_rt_kernel *out;
     size_t size;
     one.variants = changed;
     desc.kernels = &one;
     uint8_t *bytes = rig_artifact(&desc, &size);
+    ok(rig, tir_rt_module_load(rig->device, bytes, size, &rig->module, &rig->error));
+    ok(rig, tir_rt_module_kernel(rig->module, TEXT("hang"), out, &rig->error));
+    free(bytes);
+}
+
+static tir_rt_kernel *load(struct rig *rig, const char *spec, const tir_artifact_variant *changed)
+{
+    tir_rt_kernel *out;
     rig->counting.countdown = -1;
     rig->fake = rig_fake(FAKE_CUDA);
     ok(rig, rig_runtime(rig, FAKE_CUDA));
     ok(rig, tir_rt_device_open(rig->runtime, spec, &rig->device, &rig->error));
-    ok(rig, tir_rt_module_load(rig->device, bytes, size, &rig->module, &rig->error));
-    ok(rig, tir_rt_module_kernel(rig->module, TEXT("hang"), &out, &rig->error));
-    free(bytes);
+    load_module(rig, changed, &out);
     return out;
 }
 
@@ -232,6 +238,34 @@ static void test_watchdog_of_clusters(void **state)
     rig_close(&rig);
 }
 
+// Two kernels side by side: an element of the array for each.
+static void test_two_watchdogs(void **state)
+{
+    static const char one[] =
+        "{\"kind\":\"HANG\",\"kernel\":\"hang\",\"entry\":\"hang\",\"waits\":["
+        "{\"cluster\":2,\"rank\":0,\"warps\":[1,1],\"role\":\"math\","
+        "\"line\":9,\"mbarrier\":\"empty\",\"parity\":0,\"pending\":3,"
+        "\"ms\":12}]}";
+    struct rig rig = {0};
+    tir_artifact_variant watched = variant;
+    char want[2 * sizeof one + 16];
+    (void)state;
+    watched.watchdog = 1;
+    tir_rt_kernel *hang = load(&rig, "cuda", &watched);
+    ok(&rig, launch(&rig, hang, 1));
+    page_of(&rig)[1] = (struct record){9, 16, 0, 3, 1, 0, 3, 12};
+    tir_rt_module *first = rig.module;
+    load_module(&rig, &watched, &hang);
+    ok(&rig, launch(&rig, hang, 1));
+    page_of(&rig)[1] = (struct record){9, 16, 0, 3, 1, 0, 3, 12};
+    rig.fake->sticky = TIR_CUDA_ERROR_LAUNCH_FAILED;
+    assert_int_equal(tir_rt_device_synchronize(rig.device, &rig.error), TIR_ERR_DEVICE);
+    snprintf(want, sizeof want, "[\n%s,\n%s\n]\n", one, one);
+    expect_text(&rig, 1, want);
+    tir_rt_module_destroy(first);
+    rig_close(&rig);
+}
+
 // The kernel ended before anybody had asked.
 static void test_unasked(void **state)
 {
@@ -314,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_emulator),
         cmocka_unit_test(test_watchdog),
         cmocka_unit_test(test_watchdog_of_clusters),
+        cmocka_unit_test(test_two_watchdogs),
         cmocka_unit_test(test_unasked),
         cmocka_unit_test(test_other_faults),
         cmocka_unit_test(test_wait),
