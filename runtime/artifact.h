@@ -33,7 +33,7 @@ bool tir_artifact_has_ptx(const tir_artifact_desc *desc);
 tir_status tir_artifact_read_ptx(const tir_artifact_desc *desc, const tir_str *entry,
                                  const tir_allocator *allocator, tir_str *out, tir_error *error);
 
-// Fills in desc->receipt, unless it is there; one thread at a time. It stays empty on an error.
+// Fills in desc->receipt, unless it is there; one thread at a time. On an error it is as it was.
 tir_status tir_artifact_read_receipt(const tir_artifact_desc *desc, tir_error *error);
 
 #endif

@@ -389,7 +389,8 @@ tir_status tir_artifact_read_receipt(const tir_artifact_desc *desc, tir_error *e
     tir_status status = read_blob(d, &d->receipt, &text, error);
     if (!status && text.len && memchr(text.ptr, 0, text.len) != text.ptr + text.len - 1)
         status = damaged("a text does not end where its section ends", error);
-    d->desc.receipt = status || !text.len ? (tir_str){"", 0} : (tir_str){text.ptr, text.len - 1};
+    if (!status)
+        d->desc.receipt = text.len ? (tir_str){text.ptr, text.len - 1} : (tir_str){"", 0};
     return status;
 }
 

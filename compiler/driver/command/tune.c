@@ -465,6 +465,16 @@ static void show_kept(struct tune *t)
         tir_say(t->log, "  config(" STR_FMT ")", STR_ARG(t->list.all.at[*i].name));
 }
 
+// Drawn sizes for which the kernel cannot be launched (a `where`, nothing in the grid, tensors that
+// are too large) are passed over.
+static bool pass_over(struct tune *t)
+{
+    if (!t->s.options->given[TIR_OPTION_DRAW] || t->s.error->status != TIR_ERR_INVALID)
+        return false;
+    tir_say(t->log, "passed over: %s", t->s.error->message);
+    return true;
+}
+
 static bool tune(struct tune *t)
 {
     struct tir_size_list list;
@@ -478,11 +488,13 @@ static bool tune(struct tune *t)
     vec_foreach(const struct tir_sizes, sizes, &list.all) {
         const bool done = tune_sizes(t, &list, sizes);
         forget_sizes(t);
-        if (!done)
+        if (!done && !pass_over(t))
             return false;
     }
     if (t->is_wrong)
         return true;
+    if (!t->sizes)
+        return tir_fail(t->s.error, TIR_ERR_INVALID, "no size that was drawn can be launched");
     conclude(t);
     show_kept(t);
     return !t->out || strcmp(t->out, "-") ||
