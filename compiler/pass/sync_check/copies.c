@@ -84,6 +84,66 @@ static bool signalled_cta(struct sync_run *r, const struct sync_agent *a,
     return r->outcome == SYNC_GOING;
 }
 
+// Does thread i of the agent act?
+static bool acts(const struct sync_who *who, uint32_t i)
+{
+    return !who->mask || who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1;
+}
+
+// Do two threads write one part, of which each has its place by its own numbers? What data decides
+// is left out.
+static bool parts_meet(const struct sync_run *r, const struct sync_agent *a,
+                       const struct tir_inst *view, const struct sync_buffer *of, uint32_t i,
+                       uint32_t j)
+{
+    const struct tir_attr *box = tir_attr_find(view, TIR_ATTR_box);
+    for (uint32_t d = 0; d < of->rank; d++) {
+        const struct sync_value index = tir_sync_value(r, a, tir_ref_indices(view)[d]);
+        if (index.kind != SYNC_INT && index.kind != SYNC_EACH)
+            return false;
+        if (index.kind == SYNC_EACH && box->list[d] >= 0 &&
+            llabs(index.each[i] - index.each[j]) >= TIR_MAX(box->list[d], 1))
+            return false;
+    }
+    return true;
+}
+
+// Threads that start a copy in one statement write parts of their own, or nothing orders them.
+static bool are_parts_apart(struct sync_run *r, const struct sync_who *who,
+                            const struct tir_inst *inst, const struct sync_buffer *to)
+{
+    const struct sync_agent *a = who->agent;
+    const struct tir_inst *view = inst->operands[TIR_COPY_TO]->def;
+    const uint32_t count = a->warps * SYNC_LANES;
+    const char *name = r->p->roots.at[to->root].alloc->name;
+    if (who->lanes * a->warps == 1)
+        return true;
+    if (to->exact) {
+        tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,
+                      "%u threads each start this copy to one part of %s, and nothing orders them",
+                      who->lanes * a->warps, name ? name : "a shared buffer");
+        return false;
+    }
+    const bool is_known = who->mask || who->lanes == SYNC_LANES; // which lanes these are
+    const struct sync_buffer *of = is_known && view && view->op == TIR_OP_VIEW
+                                       ? tir_sync_buffer_of(r, a, view, tir_ref_base(view))
+                                       : NULL;
+    if (!of || !of->exact || of->reshaped)
+        return true;
+    r->p->work += count * count / 64;
+    for (uint32_t j = 1; j < count; j++)
+        for (uint32_t i = 0; i < j; i++) {
+            if (!acts(who, i) || !acts(who, j) || !parts_meet(r, a, view, of, i, j))
+                continue;
+            tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,
+                          "threads %u and %u copy to one part of %s in this statement",
+                          a->first_warp * SYNC_LANES + i, a->first_warp * SYNC_LANES + j,
+                          name ? name : "a shared buffer");
+            return false;
+        }
+    return true;
+}
+
 // The engine writes all of `to` there, and then tells `bar`.
 static void start_in_cta(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst, const struct sync_buffer *to,
@@ -100,6 +160,8 @@ static void start_in_cta(struct sync_run *r, const struct sync_who *who,
     if (!m || !tir_sync_is_ready(r, who, m, inst))
         return;
     tir_sync_note_early(r, who, m, inst);
+    if (!are_parts_apart(r, who, inst, to))
+        return;
     struct sync_buffer there = *to;
     there.cta = cta;
     tir_sync_access(r, who, &there,
