@@ -91,14 +91,13 @@ static bool acts(const struct sync_who *who, uint32_t i)
 }
 
 // Do two threads write one part, of which each has its place by its own numbers? What data decides
-// is left out.
+// is left out. ref: says the part, of a buffer of this rank.
 static bool parts_meet(const struct sync_run *r, const struct sync_agent *a,
-                       const struct tir_inst *view, const struct sync_buffer *of, uint32_t i,
-                       uint32_t j)
+                       const struct tir_inst *ref, uint32_t rank, uint32_t i, uint32_t j)
 {
-    const struct tir_attr *box = tir_attr_find(view, TIR_ATTR_box);
-    for (uint32_t d = 0; d < of->rank; d++) {
-        const struct sync_value index = tir_sync_value(r, a, tir_ref_indices(view)[d]);
+    const struct tir_attr *box = tir_attr_find(ref, TIR_ATTR_box);
+    for (uint32_t d = 0; d < rank; d++) {
+        const struct sync_value index = tir_sync_value(r, a, tir_ref_indices(ref)[d]);
         if (index.kind != SYNC_INT && index.kind != SYNC_EACH)
             return false;
         if (index.kind == SYNC_EACH && box->list[d] >= 0 &&
@@ -109,39 +108,47 @@ static bool parts_meet(const struct sync_run *r, const struct sync_agent *a,
 }
 
 // Threads that start a copy in one statement write parts of their own, or nothing orders them.
+// ref: says the part of `of`; is_one: it is the same for all threads.
 static bool are_parts_apart(struct sync_run *r, const struct sync_who *who,
-                            const struct tir_inst *inst, const struct sync_buffer *to)
+                            const struct tir_inst *inst, const struct tir_inst *ref,
+                            const struct sync_buffer *of, bool is_one, const char *name)
 {
     const struct sync_agent *a = who->agent;
-    const struct tir_inst *view = inst->operands[TIR_COPY_TO]->def;
     const uint32_t count = a->warps * SYNC_LANES;
-    const char *name = r->p->roots.at[to->root].alloc->name;
+    const bool is_known = who->mask || who->lanes == SYNC_LANES; // which lanes these are
     if (who->lanes * a->warps == 1)
         return true;
-    if (to->exact) {
+    if (is_one) {
         tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,
                       "%u threads each start this copy to one part of %s, and nothing orders them",
-                      who->lanes * a->warps, name ? name : "a shared buffer");
+                      who->lanes * a->warps, name);
         return false;
     }
-    const bool is_known = who->mask || who->lanes == SYNC_LANES; // which lanes these are
-    const struct sync_buffer *of = is_known && view && view->op == TIR_OP_VIEW
-                                       ? tir_sync_buffer_of(r, a, view, tir_ref_base(view))
-                                       : NULL;
-    if (!of || !of->exact || of->reshaped)
+    if (!is_known || !of || !of->exact || of->reshaped)
         return true;
     r->p->work += count * count / 64;
     for (uint32_t j = 1; j < count; j++)
         for (uint32_t i = 0; i < j; i++) {
-            if (!acts(who, i) || !acts(who, j) || !parts_meet(r, a, view, of, i, j))
+            if (!acts(who, i) || !acts(who, j) || !parts_meet(r, a, ref, of->rank, i, j))
                 continue;
             tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,
                           "threads %u and %u copy to one part of %s in this statement",
-                          a->first_warp * SYNC_LANES + i, a->first_warp * SYNC_LANES + j,
-                          name ? name : "a shared buffer");
+                          a->first_warp * SYNC_LANES + i, a->first_warp * SYNC_LANES + j, name);
             return false;
         }
     return true;
+}
+
+// The same of a part of shared memory, which a view says, if it is not a whole buffer.
+static bool are_views_apart(struct sync_run *r, const struct sync_who *who,
+                            const struct tir_inst *inst, const struct sync_buffer *to)
+{
+    const struct tir_inst *view = inst->operands[TIR_COPY_TO]->def;
+    const char *name = r->p->roots.at[to->root].alloc->name;
+    const struct sync_buffer *of = NULL;
+    if (!to->exact && view && view->op == TIR_OP_VIEW)
+        of = tir_sync_buffer_of(r, who->agent, view, tir_ref_base(view));
+    return are_parts_apart(r, who, inst, view, of, to->exact, name ? name : "a shared buffer");
 }
 
 // The engine writes all of `to` there, and then tells `bar`.
@@ -160,7 +167,7 @@ static void start_in_cta(struct sync_run *r, const struct sync_who *who,
     if (!m || !tir_sync_is_ready(r, who, m, inst))
         return;
     tir_sync_note_early(r, who, m, inst);
-    if (!are_parts_apart(r, who, inst, to))
+    if (!are_views_apart(r, who, inst, to))
         return;
     struct sync_buffer there = *to;
     there.cta = cta;
@@ -206,11 +213,8 @@ static void touch_tensor(struct sync_run *r, const struct sync_who *who,
     if (is_of_pixels) // from there on
         part = *all;
     part.exact &= !tir_sync_is_indexed(inst) && !is_of_pixels;
-    uint32_t threads = who->lanes * who->agent->warps;
-    if (record.access == SYNC_WRITE && part.exact && threads > 1)
-        tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,
-                      "%u threads each start this copy to one part of %s, and nothing orders them",
-                      threads, tensor->name);
+    if (record.access == SYNC_WRITE)
+        are_parts_apart(r, who, inst, inst, all, part.exact, tensor->name);
     tir_sync_access(r, who, &part, record);
 }
 
