@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tempfile
 
-EXPLICIT = "kernel k(A: f32[64, 64], O: inout f32[64, 64]) grid({grid}) threads(128){more}"
+EXPLICIT = ("kernel k(A: f32[64, 64], O: inout f32[64, 64], X: f32[2, 8, 8, 32]) grid({grid}) "
+            "threads(128){more}")
 # Copies that lower_tile leaves: sync_check, which runs before it, does not see what they bring.
-UNSEEN = ("tma_load", "bulk_load")
+UNSEEN = ("tma_load", "tma_gather", "tma_pixels", "bulk_load")
 # Operands, sums and what tells that they are there, of a product in tensor memory.
 TENSOR = ("shared a: bf16[128, 64] in swizzle(128);\nshared b: bf16[128, 64] in swizzle(128);\n"
           "mbarrier done arrivals(1);\ntmem acc: f32[128, 128];\n")
@@ -121,6 +122,16 @@ PROGRAMS = {
                  "cluster_sync();\nif warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
                  "tma_load(s, 0, full, 0{}, A[0:+32, 0:+32], swizzle = 0);",
                  {"ctas": "1 << cta_rank()"}, "} }\nwait(full[0], 0);\ncluster_sync();"),
+    "tma_gather": ("sm_100a", "shared s: f32[4, 32];\nmbarrier full[1] arrivals(1);\n"
+                   "if warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
+                   "tma_gather(s, 0, full, 0{}, i32(1), i32(2), i32(3), A[0, 0:+32], swizzle = 0);",
+                   {"ctas": "u16(1)"}, "} }\nwait(full[0], 0);"),
+    "tma_pixels": ("sm_90a", "shared s: f32[16, 32];\nmbarrier full[1] arrivals(1);\n"
+                   "cluster_sync();\nif warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
+                   "tma_pixels(s, 0, full, 0{}, X[0, 0, 0, 0:+32], swizzle = 0, low = [0, 0], "
+                   "high = [0, 0], pixels = 16);",
+                   {"ctas": "1 << cta_rank()", "dz": "0", "dy": "0", "dx": "0"},
+                   "} }\nwait(full[0], 0);\ncluster_sync();"),
     "bulk_load": ("sm_90a", "shared s: f32[128];\nmbarrier full[1] arrivals(1);\ncluster_sync();\n"
                   "if warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
                   "bulk_load(s, 0, full, 0, A, 0, 512{});", {"ctas": "1 << cta_rank()"},
