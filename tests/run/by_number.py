@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs what a generator draws, program by program: each has a number, by which it can be drawn again."""
 
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -14,3 +16,27 @@ def run(check, tirc, count, first):
             wrong = check(tirc, ptxas, number, folder)
             if wrong:
                 sys.exit(f"kernel {number}: {wrong}")
+
+
+def refused(command, text):
+    """What a command says that fails on a program, with the program; None where it does not."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    if done.returncode:
+        return f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}{text}"
+    return None
+
+
+def emulated(tirc, path, kernel, drawn, given, text):
+    """None where the kernel gives to the bit what kernel `plain` of its file does, under all checks."""
+    return refused([tirc, "run", path, f"--kernel={kernel}", f"--arch={drawn['arch']}", "--device=emu",
+                    "--emu-check=full", f"--schedule={drawn['schedule']}", *given, "--check=0",
+                    "--check-against=:plain"], text)
+
+
+def assembled(tirc, ptxas, path, kernel, drawn, text):
+    """None where ptxas takes the kernel, or is not there."""
+    if not ptxas:
+        return None
+    ptx = os.path.join(os.path.dirname(path), "k.ptx")
+    return refused([tirc, "build", path, f"--kernel={kernel}", f"--arch={drawn['arch']}", "--emit=ptx", "-o", ptx],
+                   text) or refused([ptxas, f"-arch={drawn['arch']}", "-o", os.devnull, ptx], text)

@@ -12,10 +12,8 @@ give exactly what the interpreter makes of the tile program, and ptxas must take
 left out.
 """
 
-import os
 import pathlib
 import random
-import subprocess
 import sys
 
 import by_number
@@ -149,28 +147,16 @@ kernel hand({params}) {grid}
 {plain}"""
 
 
-def run(command, text):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    if done.returncode:
-        return f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}{text}"
-    return None
-
-
 def check(tirc, ptxas, number, folder):
     c = draw(number)
     text = kernels(c)
     path = pathlib.Path(folder, "k.tir")
     path.write_text(text, encoding="utf-8")
     low = 0 if c["index"] == "u32" else -2
-    wrong = run([tirc, "run", path, "--kernel=hand", f"--arch={c['arch']}", "--device=emu", "--emu-check=full",
-                 f"--schedule={c['schedule']}", f"M={c['m']}", f"N={c['rows'] * c['tiles'] + c['past']}",
-                 f"A=randint:{0 if c['elem'] == 'u8' else -100}:100", f"I=randint:{low}:{c['m'] + 2}",
-                 "--check=0", "--check-against=:plain"], text)
-    if wrong or not ptxas:
-        return wrong
-    ptx = os.path.join(folder, "k.ptx")
-    return run([tirc, "build", path, "--kernel=hand", f"--arch={c['arch']}", "--emit=ptx", "-o", ptx], text) or \
-        run([ptxas, f"-arch={c['arch']}", "-o", os.devnull, ptx], text)
+    given = [f"M={c['m']}", f"N={c['rows'] * c['tiles'] + c['past']}",
+             f"A=randint:{0 if c['elem'] == 'u8' else -100}:100", f"I=randint:{low}:{c['m'] + 2}"]
+    return by_number.emulated(tirc, path, "hand", c, given, text) or \
+        by_number.assembled(tirc, ptxas, path, "hand", c, text)
 
 
 def main(tirc, count=32, first=0):

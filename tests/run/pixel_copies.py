@@ -11,10 +11,8 @@ it must give exactly what the interpreter makes of index tiles, and ptxas must t
 left out.
 """
 
-import os
 import pathlib
 import random
-import subprocess
 import sys
 
 import by_number
@@ -102,13 +100,6 @@ kernel plain({params})
 """
 
 
-def run(command, text):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    if done.returncode:
-        return f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}{text}"
-    return None
-
-
 def check(tirc, ptxas, number, folder):
     c = draw(number)
     text = kernels(c)
@@ -116,14 +107,9 @@ def check(tirc, ptxas, number, folder):
     path.write_text(text, encoding="utf-8")
     sizes = [f"{n}={d}" for n, d in zip(["Z", "H", "V"][3 - len(c["dims"]):], c["dims"])]
     rows = random.Random(f"rows {number}").randrange(1, 3 * c["pixels"] + 2)
-    wrong = run([tirc, "run", path, "--kernel=hand", f"--arch={c['arch']}", "--device=emu", "--emu-check=full",
-                 f"--schedule={c['schedule']}", f"B={c['images']}", *sizes, f"N={rows}",
-                 f"X=randint:{0 if c['elem'] == 'u8' else -100}:100", "--check=0", "--check-against=:plain"], text)
-    if wrong or not ptxas:
-        return wrong
-    ptx = os.path.join(folder, "k.ptx")
-    return run([tirc, "build", path, "--kernel=hand", f"--arch={c['arch']}", "--emit=ptx", "-o", ptx], text) or \
-        run([ptxas, f"-arch={c['arch']}", "-o", os.devnull, ptx], text)
+    given = [f"B={c['images']}", *sizes, f"N={rows}", f"X=randint:{0 if c['elem'] == 'u8' else -100}:100"]
+    return by_number.emulated(tirc, path, "hand", c, given, text) or \
+        by_number.assembled(tirc, ptxas, path, "hand", c, text)
 
 
 def main(tirc, count=32, first=0):

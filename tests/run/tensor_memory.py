@@ -13,7 +13,6 @@ Where there is no ptxas, it is left out.
 """
 
 import math
-import os
 import pathlib
 import random
 import subprocess
@@ -282,13 +281,6 @@ kernel plain({params})
 """
 
 
-def run(command, text):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    if done.returncode:
-        return f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}{text}"
-    return None
-
-
 def has_shape(tirc, path, c, text):
     """Whether the instruction is that of the stated layout."""
     kind = c["shapes"][0][0] if c["shapes"][0] and not c["aliased"] else ""
@@ -306,16 +298,9 @@ def check(tirc, ptxas, number, folder):
     path = pathlib.Path(folder, "k.tir")
     path.write_text(text, encoding="utf-8")
     low, high = (0, 7) if "u8" in (c["elem"], c["elem_b"]) else (-4, 4)
-    wrong = run([tirc, "run", path, "--kernel=by_hand", f"--arch={c['arch']}", "--device=emu",
-                 "--emu-check=full", f"--schedule={c['schedule']}", f"A=randint:{low}:{high}",
-                 f"B=randint:{low}:{high}", "C=randint:-9:9", "--check=0",
-                 "--check-against=:plain"], text)
-    wrong = wrong or has_shape(tirc, path, c, text)
-    if wrong or not ptxas:
-        return wrong
-    ptx = os.path.join(folder, "k.ptx")
-    return run([tirc, "build", path, "--kernel=by_hand", f"--arch={c['arch']}", "--emit=ptx", "-o", ptx],
-               text) or run([ptxas, f"-arch={c['arch']}", "-o", os.devnull, ptx], text)
+    given = [f"A=randint:{low}:{high}", f"B=randint:{low}:{high}", "C=randint:-9:9"]
+    return by_number.emulated(tirc, path, "by_hand", c, given, text) or has_shape(tirc, path, c, text) or \
+        by_number.assembled(tirc, ptxas, path, "by_hand", c, text)
 
 
 def main(tirc, count=32, first=0):
