@@ -15,12 +15,6 @@
 
 #include "rig.h"
 
-static void expect_ok(struct rig *rig, tir_status status)
-{
-    if (status)
-        fail_msg("%s: %s", tir_status_name(status), rig->error.message);
-}
-
 // ---- finding and opening
 
 static void test_devices(void **state)
@@ -29,9 +23,9 @@ static void test_devices(void **state)
     uint32_t count;
     tir_rt_device_info info;
     rig->fake->device_count = 2;
-    expect_ok(rig, tir_runtime_device_count(rig->runtime, &count, &rig->error));
+    rig_ok(rig, tir_runtime_device_count(rig->runtime, &count, &rig->error));
     assert_int_equal(count, 3);
-    expect_ok(rig, tir_runtime_device_info(rig->runtime, 1, &info, &rig->error));
+    rig_ok(rig, tir_runtime_device_info(rig->runtime, 1, &info, &rig->error));
     assert_int_equal(info.kind, TIR_RT_CUDA);
     assert_string_equal(info.spec, "cuda:1");
     assert_string_equal(info.name, "Fake GPU 1");
@@ -40,7 +34,7 @@ static void test_devices(void **state)
     assert_int_equal(info.max_shared, 232448);
     assert_int_equal(info.memory, 1 << 30);
     assert_int_equal(info.driver, 12080);
-    expect_ok(rig, tir_runtime_device_info(rig->runtime, 2, &info, &rig->error));
+    rig_ok(rig, tir_runtime_device_info(rig->runtime, 2, &info, &rig->error));
     assert_string_equal(info.spec, "emu");
     rig_expect(rig, tir_runtime_device_info(rig->runtime, 3, &info, &rig->error), TIR_ERR_INVALID,
                "no device 3, only 3");
@@ -60,10 +54,10 @@ static void test_specs(void **state)
     }
     rig_expect(rig, tir_rt_device_open(rig->runtime, "cuda:2", &device, &rig->error),
                TIR_ERR_INVALID, "no device cuda:2, only 2 GPUs");
-    expect_ok(rig, tir_rt_device_open(rig->runtime, "cuda:1", &device, &rig->error));
+    rig_ok(rig, tir_rt_device_open(rig->runtime, "cuda:1", &device, &rig->error));
     assert_int_equal(tir_rt_device_describe(device)->ordinal, 1);
     tir_rt_device_destroy(device);
-    expect_ok(rig, tir_rt_device_open(rig->runtime, "auto", &device, &rig->error));
+    rig_ok(rig, tir_rt_device_open(rig->runtime, "auto", &device, &rig->error));
     assert_string_equal(tir_rt_device_describe(device)->spec, "cuda:0");
     tir_rt_device_destroy(device);
     assert_int_equal(rig->fake->contexts, 1);
@@ -73,14 +67,14 @@ static void expect_no_driver(struct rig *rig, const char *library, const char *p
 {
     tir_rt_device *device;
     uint32_t count;
-    expect_ok(rig, rig_runtime(rig, library));
+    rig_ok(rig, rig_runtime(rig, library));
     rig_expect(rig, tir_rt_device_open(rig->runtime, "cuda", &device, &rig->error),
                TIR_ERR_NO_DRIVER, part);
     assert_int_equal(rig->error.status, TIR_ERR_NO_DRIVER);
     // Only the emulator is left.
-    expect_ok(rig, tir_runtime_device_count(rig->runtime, &count, &rig->error));
+    rig_ok(rig, tir_runtime_device_count(rig->runtime, &count, &rig->error));
     assert_int_equal(count, 1);
-    expect_ok(rig, tir_rt_device_open(rig->runtime, "auto", &device, &rig->error));
+    rig_ok(rig, tir_rt_device_open(rig->runtime, "auto", &device, &rig->error));
     assert_string_equal(tir_rt_device_describe(device)->spec, "emu");
     assert_string_equal(tir_rt_device_describe(device)->arch, "");
     tir_rt_stream *stream;
@@ -110,7 +104,7 @@ static void test_no_driver(void **state)
     rig.fake->fail_with = TIR_CUDA_ERROR_NO_DEVICE;
     struct rig *r = &rig;
     tir_rt_device *device;
-    expect_ok(r, rig_runtime(r, FAKE_CUDA));
+    rig_ok(r, rig_runtime(r, FAKE_CUDA));
     rig_expect(r, tir_rt_device_open(r->runtime, "cuda", &device, &r->error), TIR_ERR_NO_DRIVER,
                "cuInit: CUDA_ERROR_NO_DEVICE: the fake driver was told to");
     assert_int_equal(r->error.native, 100);
@@ -124,11 +118,11 @@ static void test_old_driver(void **state)
     struct rig rig = {.fake = rig_fake(FAKE_OLD_CUDA), .counting.countdown = -1}, *r = &rig;
     tir_rt_buffer *buffer;
     uint32_t word = 0x12345678, back = 0;
-    expect_ok(r, rig_runtime(r, FAKE_OLD_CUDA));
-    expect_ok(r, tir_rt_device_open(r->runtime, "cuda", &r->device, &r->error));
-    expect_ok(r, tir_rt_buffer_create(r->device, 4, &buffer, &r->error));
-    expect_ok(r, tir_rt_buffer_write(buffer, 0, &word, 4, NULL, &r->error));
-    expect_ok(r, tir_rt_buffer_read(buffer, 0, &back, 4, NULL, &r->error));
+    rig_ok(r, rig_runtime(r, FAKE_OLD_CUDA));
+    rig_ok(r, tir_rt_device_open(r->runtime, "cuda", &r->device, &r->error));
+    rig_ok(r, tir_rt_buffer_create(r->device, 4, &buffer, &r->error));
+    rig_ok(r, tir_rt_buffer_write(buffer, 0, &word, 4, NULL, &r->error));
+    rig_ok(r, tir_rt_buffer_read(buffer, 0, &back, 4, NULL, &r->error));
     assert_int_equal(back, word);
     tir_rt_buffer_destroy(buffer);
     rig_close(r);
@@ -140,8 +134,8 @@ static void test_default_library(void **state)
 {
     (void)state;
     struct rig rig = {.fake = rig_fake(FAKE_CUDA), .counting.countdown = -1}, *r = &rig;
-    expect_ok(r, rig_runtime(r, NULL));
-    expect_ok(r, tir_rt_device_open(r->runtime, "cuda", &r->device, &r->error));
+    rig_ok(r, rig_runtime(r, NULL));
+    rig_ok(r, tir_rt_device_open(r->runtime, "cuda", &r->device, &r->error));
     assert_string_equal(tir_rt_device_describe(r->device)->name, "Fake GPU 0");
     rig_close(r);
 }
@@ -184,21 +178,21 @@ static void test_buffers(void **state)
     uint8_t bytes[64], back[64];
     for (int i = 0; i < 64; i++)
         bytes[i] = (uint8_t)(i * 7);
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &a, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &b, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 0, &empty, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(rig->device, 64, &a, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(rig->device, 64, &b, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(rig->device, 0, &empty, &rig->error));
     assert_int_equal(tir_rt_buffer_size(a), 64);
     assert_true(tir_rt_buffer_address(a) % 256 == 0 && tir_rt_buffer_address(a));
     assert_int_equal(tir_rt_buffer_address(empty), 0);
-    expect_ok(rig, tir_rt_buffer_write(a, 0, bytes, 64, NULL, &rig->error));
-    expect_ok(rig, tir_rt_buffer_fill(b, 0, 0xee, 64, NULL, &rig->error));
-    expect_ok(rig, tir_rt_buffer_copy(b, 8, a, 16, 40, NULL, &rig->error));
-    expect_ok(rig, tir_rt_buffer_read(b, 0, back, 64, NULL, &rig->error));
+    rig_ok(rig, tir_rt_buffer_write(a, 0, bytes, 64, NULL, &rig->error));
+    rig_ok(rig, tir_rt_buffer_fill(b, 0, 0xee, 64, NULL, &rig->error));
+    rig_ok(rig, tir_rt_buffer_copy(b, 8, a, 16, 40, NULL, &rig->error));
+    rig_ok(rig, tir_rt_buffer_read(b, 0, back, 64, NULL, &rig->error));
     assert_int_equal(back[7], 0xee);
     assert_memory_equal(back + 8, bytes + 16, 40);
     assert_int_equal(back[48], 0xee);
-    expect_ok(rig, tir_rt_buffer_read(empty, 0, back, 0, NULL, &rig->error));
-    expect_ok(rig, tir_rt_buffer_fill(a, 64, 0, 0, NULL, &rig->error));
+    rig_ok(rig, tir_rt_buffer_read(empty, 0, back, 0, NULL, &rig->error));
+    rig_ok(rig, tir_rt_buffer_fill(a, 64, 0, 0, NULL, &rig->error));
 
     const char *part = "do not lie in a buffer of 64 bytes";
     rig_expect(rig, tir_rt_buffer_write(a, 1, bytes, 64, NULL, &rig->error), TIR_ERR_INVALID, part);
@@ -220,23 +214,22 @@ static void test_streams_and_events(void **state)
     float ms;
     struct gemm_args g;
     rig_gemm_args(&g);
-    expect_ok(rig, tir_rt_stream_create(rig->device, &stream, &rig->error));
-    expect_ok(rig,
-              tir_rt_stream_adopt(rig->device, (void *)(uintptr_t)0x40, &adopted, &rig->error));
-    expect_ok(rig, tir_rt_event_create(rig->device, &start, &rig->error));
-    expect_ok(rig, tir_rt_event_create(rig->device, &end, &rig->error));
+    rig_ok(rig, tir_rt_stream_create(rig->device, &stream, &rig->error));
+    rig_ok(rig, tir_rt_stream_adopt(rig->device, (void *)(uintptr_t)0x40, &adopted, &rig->error));
+    rig_ok(rig, tir_rt_event_create(rig->device, &start, &rig->error));
+    rig_ok(rig, tir_rt_event_create(rig->device, &end, &rig->error));
     rig_expect(rig, tir_rt_event_elapsed(start, end, &ms, &rig->error), TIR_ERR_INVALID,
                "has not been recorded");
-    expect_ok(rig, tir_rt_event_record(start, stream, &rig->error));
-    expect_ok(rig, tir_rt_launch(rig->gemm, stream, g.args, 5, NULL, &rig->error));
+    rig_ok(rig, tir_rt_event_record(start, stream, &rig->error));
+    rig_ok(rig, tir_rt_launch(rig->gemm, stream, g.args, 5, NULL, &rig->error));
     assert_non_null(rig->fake->last.stream);
-    expect_ok(rig, tir_rt_event_record(end, stream, &rig->error));
-    expect_ok(rig, tir_rt_event_elapsed(start, end, &ms, &rig->error));
+    rig_ok(rig, tir_rt_event_record(end, stream, &rig->error));
+    rig_ok(rig, tir_rt_event_elapsed(start, end, &ms, &rig->error));
     assert_true(ms == 1.5f);
-    expect_ok(rig, tir_rt_launch(rig->gemm, adopted, g.args, 5, NULL, &rig->error));
+    rig_ok(rig, tir_rt_launch(rig->gemm, adopted, g.args, 5, NULL, &rig->error));
     assert_ptr_equal(rig->fake->last.stream, (void *)(uintptr_t)0x40);
-    expect_ok(rig, tir_rt_stream_synchronize(stream, &rig->error));
-    expect_ok(rig, tir_rt_device_synchronize(rig->device, &rig->error));
+    rig_ok(rig, tir_rt_stream_synchronize(stream, &rig->error));
+    rig_ok(rig, tir_rt_device_synchronize(rig->device, &rig->error));
     tir_rt_event_destroy(start);
     tir_rt_event_destroy(end);
     tir_rt_stream_destroy(stream);
@@ -252,10 +245,10 @@ static void test_objects_of_two_devices(void **state)
     struct gemm_args g;
     rig_gemm_args(&g);
     rig->fake->device_count = 2;
-    expect_ok(rig, tir_rt_device_open(rig->runtime, "cuda:1", &other, &rig->error));
-    expect_ok(rig, tir_rt_stream_create(other, &stream, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(other, 8, &there, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 8, &here, &rig->error));
+    rig_ok(rig, tir_rt_device_open(rig->runtime, "cuda:1", &other, &rig->error));
+    rig_ok(rig, tir_rt_stream_create(other, &stream, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(other, 8, &there, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(rig->device, 8, &here, &rig->error));
     rig_expect(rig, tir_rt_launch(rig->gemm, stream, g.args, 5, NULL, &rig->error), TIR_ERR_INVALID,
                "stream belongs to another device");
     rig_expect(rig, tir_rt_buffer_fill(here, 0, 0, 8, stream, &rig->error), TIR_ERR_INVALID,
@@ -290,14 +283,14 @@ static void test_adopted_context(void **state)
     LOOKUP(pop, "cuCtxPopCurrent_v2");
     LOOKUP(current, "cuCtxGetCurrent");
     cu_context context, now;
-    expect_ok(rig, tir_rt_device_open(rig->runtime, "cuda:1", &owner, &rig->error));
+    rig_ok(rig, tir_rt_device_open(rig->runtime, "cuda:1", &owner, &rig->error));
     assert_int_equal(retain(&context, 1), 0);
     assert_int_equal(push(context), 0);
-    expect_ok(rig, tir_rt_device_adopt(rig->runtime, context, &device, &rig->error));
+    rig_ok(rig, tir_rt_device_adopt(rig->runtime, context, &device, &rig->error));
     assert_string_equal(tir_rt_device_describe(device)->spec, "cuda:1");
-    expect_ok(rig, tir_rt_buffer_create(device, 16, &buffer, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(device, 16, &buffer, &rig->error));
     // Work on another device leaves the caller's context current.
-    expect_ok(rig, tir_rt_device_synchronize(rig->device, &rig->error));
+    rig_ok(rig, tir_rt_device_synchronize(rig->device, &rig->error));
     assert_int_equal(current(&now), 0);
     assert_ptr_equal(now, context);
     tir_rt_buffer_destroy(buffer);
@@ -334,7 +327,7 @@ static void change_gpu(struct rig *rig, int major, int minor)
     tir_rt_device_destroy(rig->device);
     rig->fake->major = major;
     rig->fake->minor = minor;
-    expect_ok(rig, tir_rt_device_open(rig->runtime, "cuda", &rig->device, &rig->error));
+    rig_ok(rig, tir_rt_device_open(rig->runtime, "cuda", &rig->device, &rig->error));
     rig->fake->cubins = 0;
 }
 
@@ -388,11 +381,11 @@ static void test_refused_code(void **state)
     rig->fake->jit_error = "error: \033[31mno\r such\x7fopcode";
     rig_expect(rig, load(rig, &ptx_only), TIR_ERR_UNSUPPORTED, "error:  [31mno  such opcode");
     // A cubin that is refused leaves the PTX, and a cubin that works does without it.
-    expect_ok(rig, load(rig, &sample));
+    rig_ok(rig, load(rig, &sample));
     rig->fake->refuse_cubin = 1;
     rig_expect(rig, load(rig, &sample), TIR_ERR_UNSUPPORTED, "INVALID_PTX");
     rig->fake->jit_error = NULL;
-    expect_ok(rig, load(rig, &sample));
+    rig_ok(rig, load(rig, &sample));
     // An entry that the code lacks.
     ptx_only.ptx = TEXT(".version 7.8\n.visible .entry gemm_fast()\n{ ret; }\n");
     rig_expect(rig, load(rig, &ptx_only), TIR_ERR_INVALID,
@@ -410,8 +403,8 @@ static void test_limits_of_the_gpu(void **state)
     tir_runtime_destroy(rig->runtime);
     rig->fake->max_shared = 232448;
     rig->fake->missing = "cuLaunchKernelEx";
-    expect_ok(rig, rig_runtime(rig, FAKE_CUDA));
-    expect_ok(rig, tir_rt_device_open(rig->runtime, "cuda", &rig->device, &rig->error));
+    rig_ok(rig, rig_runtime(rig, FAKE_CUDA));
+    rig_ok(rig, tir_rt_device_open(rig->runtime, "cuda", &rig->device, &rig->error));
     rig_expect(rig, load(rig, &sample), TIR_ERR_UNSUPPORTED, "gemm_fast uses clusters");
 }
 
@@ -425,7 +418,7 @@ static void test_reflection(void **state)
     assert_null(kernel);
     assert_int_equal(tir_rt_module_describe(rig->module)->kernel_count, 4);
     assert_int_equal(tir_rt_kernel_describe(rig->gemm)->param_count, 5);
-    expect_ok(rig, tir_rt_kernel_usage(rig->gemm, 1, &usage, &rig->error));
+    rig_ok(rig, tir_rt_kernel_usage(rig->gemm, 1, &usage, &rig->error));
     assert_int_equal(usage.registers, 128);
     assert_int_equal(usage.local_bytes, TIR_CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
     rig_expect(rig, tir_rt_kernel_usage(rig->gemm, 3, &usage, &rig->error), TIR_ERR_INVALID,
@@ -450,10 +443,10 @@ static void test_sticky_fault(void **state)
     uint8_t byte = 0;
     const char *first = "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS";
     rig_gemm_args(&g);
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 16, &buffer, &rig->error));
-    expect_ok(rig, tir_rt_event_create(rig->device, &event, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(rig->device, 16, &buffer, &rig->error));
+    rig_ok(rig, tir_rt_event_create(rig->device, &event, &rig->error));
     rig->fake->fault_after = 1;
-    expect_ok(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, NULL, &rig->error));
+    rig_ok(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, NULL, &rig->error));
     rig_expect(rig, tir_rt_device_synchronize(rig->device, NULL), TIR_ERR_DEVICE, "");
     int calls = rig->fake->calls;
 #define EXPECT_FAULT(call)                            \
@@ -471,8 +464,8 @@ static void test_sticky_fault(void **state)
     // Another device is not concerned.
     rig->fake->sticky = 0;
     rig->fake->device_count = 2;
-    expect_ok(rig, tir_rt_device_open(rig->runtime, "cuda:1", &other, &rig->error));
-    expect_ok(rig, tir_rt_device_synchronize(other, &rig->error));
+    rig_ok(rig, tir_rt_device_open(rig->runtime, "cuda:1", &other, &rig->error));
+    rig_ok(rig, tir_rt_device_synchronize(other, &rig->error));
     tir_rt_device_destroy(other);
     tir_rt_event_destroy(event);
     tir_rt_buffer_destroy(buffer);
@@ -489,7 +482,7 @@ static void test_failures_that_pass(void **state)
                "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY");
     assert_null(buffer);
     rig->fake->fail_at = 0;
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 16, &buffer, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(rig->device, 16, &buffer, &rig->error));
     tir_rt_buffer_destroy(buffer);
 }
 
@@ -501,13 +494,13 @@ static void test_ptx(void **state)
     tir_rt_module *module;
     static const char text[] = ".version 8.0\n  .target sm_90, debug\n.entry mine() { ret; }";
     const uint32_t params[] = {1, 2, 3};
-    expect_ok(rig, tir_rt_module_load_ptx(rig->device, (tir_str){text, sizeof text - 1}, &module,
-                                          &rig->error));
+    rig_ok(rig, tir_rt_module_load_ptx(rig->device, (tir_str){text, sizeof text - 1}, &module,
+                                       &rig->error));
     assert_string_equal(tir_rt_module_describe(module)->target.ptr, "sm_90");
     tir_rt_ptx_launch launch = TIR_RT_PTX_LAUNCH_INIT;
     launch = (tir_rt_ptx_launch){sizeof launch, {8, 4, 2}, {32, 2, 3},   {4, 2, 1},
                                  100000,        params,    sizeof params};
-    expect_ok(rig, tir_rt_launch_ptx(module, NULL, "mine", &launch, &rig->error));
+    rig_ok(rig, tir_rt_launch_ptx(module, NULL, "mine", &launch, &rig->error));
     const struct fake_launch *last = &rig->fake->last;
     assert_string_equal(last->function, "mine");
     assert_memory_equal(last->grid, launch.grid, sizeof launch.grid);
@@ -518,7 +511,7 @@ static void test_ptx(void **state)
     assert_int_equal(last->params_size, sizeof params);
     assert_memory_equal(last->params, params, sizeof params);
     size_t offset, size;
-    expect_ok(rig, tir_rt_ptx_param(module, "mine", 2, &offset, &size, &rig->error));
+    rig_ok(rig, tir_rt_ptx_param(module, "mine", 2, &offset, &size, &rig->error));
     assert_int_equal(offset, 128);
     assert_int_equal(size, 128);
     rig_expect(rig, tir_rt_ptx_param(module, "mine", 3, &offset, &size, &rig->error),

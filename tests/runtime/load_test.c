@@ -14,12 +14,6 @@
 
 #include "rig.h"
 
-static void expect_ok(struct rig *rig, tir_status status)
-{
-    if (status)
-        fail_msg("%s: %s", tir_status_name(status), rig->error.message);
-}
-
 // The sample without its cubin.
 static tir_artifact_desc ptx_only(void)
 {
@@ -36,10 +30,10 @@ static void load(struct rig *rig, const tir_artifact_desc *desc)
     tir_rt_module_destroy(rig->module);
     rig->module = NULL;
     rig->fake->assembled = rig->fake->cubins = 0;
-    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, &rig->module, &rig->error));
+    rig_ok(rig, tir_rt_module_load(rig->device, bytes, size, &rig->module, &rig->error));
     free(bytes);
-    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("gemm"), &rig->gemm, &rig->error));
-    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("copy"), &rig->copy, &rig->error));
+    rig_ok(rig, tir_rt_module_kernel(rig->module, TEXT("gemm"), &rig->gemm, &rig->error));
+    rig_ok(rig, tir_rt_module_kernel(rig->module, TEXT("copy"), &rig->copy, &rig->error));
 }
 
 static tir_status launch_variant(struct rig *rig, int32_t variant)
@@ -58,19 +52,19 @@ static void test_first_launch(void **state)
     tir_rt_usage usage;
     load(rig, &desc);
     assert_int_equal(rig->fake->assembled, 0);
-    expect_ok(rig, launch_variant(rig, -1));
+    rig_ok(rig, launch_variant(rig, -1));
     assert_int_equal(rig->fake->assembled, 1);
     assert_string_equal(rig->fake->last.function, "gemm_fast");
     assert_string_equal(rig->fake->assembled_last, ".version 7.8\n.target sm_80\n.address_size 64\n"
                                                    ".visible .entry gemm_fast()\n{ ret; }\n");
-    expect_ok(rig, launch_variant(rig, -1));
+    rig_ok(rig, launch_variant(rig, -1));
     assert_int_equal(rig->fake->assembled, 1);
-    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    rig_ok(rig, launch_variant(rig, VARIANT_ANY));
     assert_int_equal(rig->fake->assembled, 2);
     assert_non_null(strstr(rig->fake->assembled_last, "gemm_any"));
     assert_null(strstr(rig->fake->assembled_last, "gemm_fast"));
-    expect_ok(rig, tir_rt_kernel_usage(rig->gemm, VARIANT_WIDE, &usage, &rig->error));
-    expect_ok(rig, tir_rt_kernel_usage(rig->gemm, VARIANT_ANY, &usage, &rig->error));
+    rig_ok(rig, tir_rt_kernel_usage(rig->gemm, VARIANT_WIDE, &usage, &rig->error));
+    rig_ok(rig, tir_rt_kernel_usage(rig->gemm, VARIANT_ANY, &usage, &rig->error));
     assert_int_equal(rig->fake->assembled, 3);
 }
 
@@ -81,8 +75,8 @@ static void test_by_entry(void **state)
     const tir_artifact_desc desc = ptx_only();
     tir_rt_ptx_launch launch = TIR_RT_PTX_LAUNCH_INIT;
     load(rig, &desc);
-    expect_ok(rig, tir_rt_launch_ptx(rig->module, NULL, "gemm_any", &launch, &rig->error));
-    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    rig_ok(rig, tir_rt_launch_ptx(rig->module, NULL, "gemm_any", &launch, &rig->error));
+    rig_ok(rig, launch_variant(rig, VARIANT_ANY));
     assert_int_equal(rig->fake->assembled, 1);
     rig_expect(rig, tir_rt_launch_ptx(rig->module, NULL, "gemm", &launch, &rig->error), TIR_OK, "");
     assert_int_equal(rig->fake->assembled, 2); // no variant's: the whole
@@ -94,13 +88,13 @@ static void test_whole(void **state)
     struct rig *rig = *state;
     tir_artifact_desc desc = ptx_only();
     load(rig, &sample);
-    expect_ok(rig, rig_load_all(rig, rig->module));
+    rig_ok(rig, rig_load_all(rig, rig->module));
     assert_int_equal(rig->fake->cubins, 1);
     assert_int_equal(rig->fake->assembled, 0);
     desc.ptx = TEXT(".version 7.8\n.target sm_80\n.entry gemm_fast() {}\n.entry gemm_wide() {}\n"
                     ".entry gemm_any() {}\n.entry copy() {}\n.section .debug_info { }\n");
     load(rig, &desc);
-    expect_ok(rig, rig_load_all(rig, rig->module));
+    rig_ok(rig, rig_load_all(rig, rig->module));
     assert_int_equal(rig->fake->assembled, 1);
     assert_string_equal(rig->fake->assembled_last, desc.ptx.ptr);
 }
@@ -123,8 +117,8 @@ static void test_damaged(void **state)
     assert_memory_equal(bytes + at[0], ".version", 8);
     assert_memory_equal(bytes + at[1], "gemm", 4);
     bytes[at[0]] = bytes[at[1]] = 0;
-    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, &rig->module, &rig->error));
-    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("gemm"), &rig->gemm, &rig->error));
+    rig_ok(rig, tir_rt_module_load(rig->device, bytes, size, &rig->module, &rig->error));
+    rig_ok(rig, tir_rt_module_kernel(rig->module, TEXT("gemm"), &rig->gemm, &rig->error));
     for (int i = 0; i < 2; i++) {
         rig_expect(rig, launch_variant(rig, VARIANT_FAST), TIR_ERR_INVALID,
                    "the artifact is damaged: a part of the PTX cannot be decompressed");
@@ -141,7 +135,7 @@ static void test_refused(void **state)
     struct rig *rig = *state;
     const tir_artifact_desc desc = ptx_only();
     load(rig, &desc);
-    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    rig_ok(rig, launch_variant(rig, VARIANT_ANY));
     rig->fake->jit_error = "ptxas application ptx input, line 7; error: bad";
     for (int i = 0; i < 2; i++) {
         rig_expect(rig, launch_variant(rig, VARIANT_FAST), TIR_ERR_UNSUPPORTED,
@@ -149,9 +143,9 @@ static void test_refused(void **state)
         assert_non_null(strstr(rig->error.message, "line 7; error: bad"));
         assert_int_equal(rig->error.native, TIR_CUDA_ERROR_INVALID_PTX);
     }
-    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    rig_ok(rig, launch_variant(rig, VARIANT_ANY));
     rig->fake->jit_error = NULL;
-    expect_ok(rig, launch_variant(rig, VARIANT_FAST));
+    rig_ok(rig, launch_variant(rig, VARIANT_FAST));
     assert_int_equal(rig->fake->assembled, 2);
 }
 
@@ -163,9 +157,9 @@ struct relay {
 
 static void relay_open(struct rig *rig, struct relay *r)
 {
-    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &r->kernel, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &r->x, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &r->y, &rig->error));
+    rig_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &r->kernel, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(rig->device, 64, &r->x, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(rig->device, 64, &r->y, &rig->error));
 }
 
 static tir_status relay_launch(const struct relay *r, tir_error *error)
@@ -199,7 +193,7 @@ static void test_refused_step(void **state)
     rig->fake->jit_error = NULL;
     // Nothing of it is forbidden while a graph is being captured, not even the pool.
     rig->fake->capturing = 1;
-    expect_ok(rig, relay_launch(&relay, &rig->error));
+    rig_ok(rig, relay_launch(&relay, &rig->error));
     assert_int_equal(rig->fake->launches, 2);
     rig->fake->capturing = 0;
     relay_close(&relay);
@@ -212,8 +206,8 @@ static void test_capture(void **state)
     tir_rt_buffer *buffer;
     load(rig, &desc);
     rig->fake->capturing = 1;
-    expect_ok(rig, launch_variant(rig, VARIANT_FAST));
-    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    rig_ok(rig, launch_variant(rig, VARIANT_FAST));
+    rig_ok(rig, launch_variant(rig, VARIANT_ANY));
     // The thread's mode is as it was.
     rig_expect(rig, tir_rt_buffer_create(rig->device, 16, &buffer, &rig->error),
                TIR_ERR_UNSUPPORTED, "cuMemAlloc: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED");
@@ -259,7 +253,7 @@ static void test_threads(void **state)
     atomic_int waiting = 0;
     rig->fake->fault_after = UINT32_MAX; // never; and nobody looks at the last launch
     load(rig, &desc);
-    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    rig_ok(rig, launch_variant(rig, VARIANT_ANY));
     rig->fake->hold = 1;
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){rig, VARIANT_FAST, &waiting, TIR_ERR_INTERNAL};
@@ -269,7 +263,7 @@ static void test_threads(void **state)
         nanosleep(&pause, NULL);
     nanosleep(&pause, NULL);
     // While one of them loads, a variant that is loaded can be launched.
-    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    rig_ok(rig, launch_variant(rig, VARIANT_ANY));
     assert_int_equal(waiting, THREADS);
     rig->fake->hold = 0;
     for (int i = 0; i < THREADS; i++) {
@@ -287,13 +281,13 @@ static void test_prepare_all(void **state)
     struct rig *rig = *state;
     const tir_artifact_desc desc = ptx_only();
     load(rig, &desc);
-    expect_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 3, &rig->error));
+    rig_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 3, &rig->error));
     assert_int_equal(rig->fake->assembled, 5); // three of gemm, copy, and the step
-    expect_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 0, &rig->error));
-    expect_ok(rig, rig_load_all(rig, rig->module));
+    rig_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 0, &rig->error));
+    rig_ok(rig, rig_load_all(rig, rig->module));
     assert_int_equal(rig->fake->assembled, 5);
     load(rig, &sample);
-    expect_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 1, &rig->error));
+    rig_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 1, &rig->error));
     assert_int_equal(rig->fake->cubins, 1);
 }
 
@@ -332,7 +326,7 @@ static void test_prepare_launches(void **state)
     int64_t strides[2] = {1, 256};
     tir_rt_kernel *relay;
     load(rig, &desc);
-    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
+    rig_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
     rig_gemm_args(&fast);
     rig_gemm_args(&tuned);
     rig_gemm_args(&any);
@@ -345,22 +339,22 @@ static void test_prepare_launches(void **state)
                                        {rig->gemm, fast.args, 5},
                                        {relay, copied, 2},
                                        {rig->gemm, tuned.args, 5}};
-    expect_ok(rig, tir_rt_module_prepare(rig->module, launches, 1, 0, &rig->error));
+    rig_ok(rig, tir_rt_module_prepare(rig->module, launches, 1, 0, &rig->error));
     assert_int_equal(rig->fake->assembled, 1);
     assert_non_null(strstr(rig->fake->assembled_last, "gemm_fast"));
-    expect_ok(rig, tir_rt_module_prepare(rig->module, launches, 3, 2, &rig->error));
+    rig_ok(rig, tir_rt_module_prepare(rig->module, launches, 3, 2, &rig->error));
     assert_int_equal(rig->fake->assembled, 2);
     assert_non_null(strstr(rig->fake->assembled_last, "gemm_any"));
-    expect_ok(rig, tir_rt_module_prepare(rig->module, launches, 4, 2, &rig->error));
+    rig_ok(rig, tir_rt_module_prepare(rig->module, launches, 4, 2, &rig->error));
     assert_int_equal(rig->fake->assembled, 3); // both steps of relay are one kernel
-    expect_ok(rig, tir_rt_module_prepare(rig->module, launches, 5, 2, &rig->error));
+    rig_ok(rig, tir_rt_module_prepare(rig->module, launches, 5, 2, &rig->error));
     assert_int_equal(rig->fake->assembled, 4); // what was measured to be the fastest
     assert_non_null(strstr(rig->fake->assembled_last, "gemm_wide"));
     // Nothing is left for the launches.
     assert_int_equal(rig->fake->launches, 0);
     for (int i = 0; i < 3; i++)
-        expect_ok(rig, tir_rt_launch(rig->gemm, NULL, launches[(int[]){0, 1, 4}[i]].args, 5, NULL,
-                                     &rig->error));
+        rig_ok(rig, tir_rt_launch(rig->gemm, NULL, launches[(int[]){0, 1, 4}[i]].args, 5, NULL,
+                                  &rig->error));
     assert_int_equal(rig->fake->assembled, 4);
 }
 
@@ -378,7 +372,7 @@ static void test_prepare_refusals(void **state)
     const tir_rt_prepare wrong = {rig->gemm, g.args, 5};
     rig_expect(rig, tir_rt_module_prepare(rig->module, &wrong, 1, 0, &rig->error), TIR_ERR_INVALID,
                "dimension K: A has 100, B has 128");
-    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, &other, &rig->error));
+    rig_ok(rig, tir_rt_module_load(rig->device, bytes, size, &other, &rig->error));
     rig_expect(rig, tir_rt_module_prepare(other, &wrong, 1, 0, &rig->error), TIR_ERR_INVALID,
                "another module");
     tir_rt_module_destroy(other);
@@ -387,7 +381,7 @@ static void test_prepare_refusals(void **state)
     rig_expect(rig, tir_rt_module_prepare(rig->module, NULL, 0, 2, &rig->error),
                TIR_ERR_UNSUPPORTED, "gemm_fast: cuModuleLoadDataEx");
     rig->fake->jit_error = NULL;
-    expect_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 2, &rig->error));
+    rig_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 2, &rig->error));
 }
 
 // ---- errors
@@ -417,7 +411,7 @@ static void test_untouched_error(void **state)
     free(bytes);
     // Without a GPU there is the emulator.
     struct rig other = {.fake = rig->fake, .counting.countdown = -1};
-    expect_ok(&other, rig_runtime(&other, "./there-is-no-such-library.so"));
+    rig_ok(&other, rig_runtime(&other, "./there-is-no-such-library.so"));
     assert_int_equal(tir_runtime_device_count(other.runtime, &count, &error), TIR_OK);
     assert_int_equal(tir_rt_device_open(other.runtime, "auto", &device, &error), TIR_OK);
     assert_memory_equal(&error, &before, sizeof error);

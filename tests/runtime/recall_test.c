@@ -18,12 +18,6 @@
 #include "rig.h"
 #include "tir/tensor_map.h"
 
-static void expect_ok(struct rig *rig, tir_status status)
-{
-    if (status)
-        fail_msg("%s: %s", tir_status_name(status), rig->error.message);
-}
-
 // What a launch came to.
 struct outcome {
     tir_status status;
@@ -99,9 +93,9 @@ static void compare(struct rig *rig, const char *name, const tir_rt_arg *args, u
     tir_rt_kernel *warm, *cold;
     size_t size;
     uint8_t *bytes = rig_artifact(&sample, &size);
-    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, &module, &rig->error));
-    expect_ok(rig, tir_rt_module_kernel(module, text, &cold, &rig->error));
-    expect_ok(rig, tir_rt_module_kernel(rig->module, text, &warm, &rig->error));
+    rig_ok(rig, tir_rt_module_load(rig->device, bytes, size, &module, &rig->error));
+    rig_ok(rig, tir_rt_module_kernel(module, text, &cold, &rig->error));
+    rig_ok(rig, tir_rt_module_kernel(rig->module, text, &warm, &rig->error));
     const struct outcome want = try(rig, cold, args, count, variant);
     for (int i = 0; i < 2; i++) {
         const struct outcome got = try(rig, warm, args, count, variant);
@@ -192,8 +186,8 @@ static void load_aligned(struct rig *rig, tir_rt_module **module, tir_rt_kernel 
     desc.kernels = kernels;
     size_t size;
     uint8_t *bytes = rig_artifact(&desc, &size);
-    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, module, &rig->error));
-    expect_ok(rig, tir_rt_module_kernel(*module, TEXT("gemm"), kernel, &rig->error));
+    rig_ok(rig, tir_rt_module_load(rig->device, bytes, size, module, &rig->error));
+    rig_ok(rig, tir_rt_module_kernel(*module, TEXT("gemm"), kernel, &rig->error));
     free(bytes);
 }
 
@@ -227,7 +221,7 @@ static void test_many_shapes(void **state)
             rig_gemm_args(&g);
             g.a[0] = g.d[0] = i * 8;
             g.args[PARAM_A].as.tensor.data += (uint64_t)round << 16;
-            expect_ok(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, &options, &rig->error));
+            rig_ok(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, &options, &rig->error));
             const int64_t tiles = (i * 8 + 127) / 128 * 2;
             assert_int_equal(report.grid[0], tiles < 10 ? tiles : 10);
             int64_t m;
@@ -245,12 +239,12 @@ static void test_allocates_nothing(void **state)
     struct rig *rig = *state;
     struct gemm_args g;
     rig_gemm_args(&g);
-    expect_ok(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, NULL, &rig->error));
+    rig_ok(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, NULL, &rig->error));
     const size_t live = rig->counting.live;
     rig->counting.countdown = 1; // the next allocation fails
     const int calls = rig->fake->calls;
     g.args[PARAM_A].as.tensor.data += 1 << 16;
-    expect_ok(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, NULL, &rig->error));
+    rig_ok(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, NULL, &rig->error));
     assert_int_equal(rig->counting.countdown, 1);
     assert_int_equal(rig->counting.live, live);
     assert_int_equal(rig->fake->calls, calls + 4); // context asked for, pushed, launch, popped
@@ -322,22 +316,22 @@ static void test_sequence(void **state)
     uint8_t in[300], out[300];
     tir_rt_kernel *relay;
     tir_rt_buffer *x, *y;
-    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 300, &x, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 300, &y, &rig->error));
+    rig_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(rig->device, 300, &x, &rig->error));
+    rig_ok(rig, tir_rt_buffer_create(rig->device, 300, &y, &rig->error));
     for (int round = 0; round < 6; round++) {
         const int64_t n = round % 2 ? 300 : 100;
         tir_rt_launch_report report;
         tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
         options.report = &report;
         memset(in, 10 + round, sizeof in);
-        expect_ok(rig, tir_rt_buffer_write(x, 0, in, 300, NULL, &rig->error));
-        expect_ok(rig, tir_rt_buffer_fill(y, 0, 0, 300, NULL, &rig->error));
+        rig_ok(rig, tir_rt_buffer_write(x, 0, in, 300, NULL, &rig->error));
+        rig_ok(rig, tir_rt_buffer_fill(y, 0, 0, 300, NULL, &rig->error));
         const tir_rt_arg args[] = {
             tir_rt_arg_tensor(tir_rt_buffer_address(x), TIR_ELEMENT_U8, 1, &n, NULL),
             tir_rt_arg_tensor(tir_rt_buffer_address(y), TIR_ELEMENT_U8, 1, &n, NULL)};
-        expect_ok(rig, tir_rt_launch(relay, NULL, args, 2, &options, &rig->error));
-        expect_ok(rig, tir_rt_buffer_read(y, 0, out, 300, NULL, &rig->error));
+        rig_ok(rig, tir_rt_launch(relay, NULL, args, 2, &options, &rig->error));
+        rig_ok(rig, tir_rt_buffer_read(y, 0, out, 300, NULL, &rig->error));
         assert_memory_equal(in, out, (size_t)n);
         assert_int_equal(report.variant, 0); // it has no variants before its sequence
         assert_int_equal(report.launched, 1);

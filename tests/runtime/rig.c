@@ -11,6 +11,7 @@
 #include <cmocka.h>
 // clang-format on
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct fake_cuda *rig_fake(const char *library)
@@ -120,6 +121,46 @@ void rig_expect(struct rig *rig, tir_status status, tir_status expected, const c
                  status ? rig->error.message : "");
     if (!strstr(rig->error.message, part))
         fail_msg("'%s' does not say '%s'", rig->error.message, part);
+}
+
+void rig_ok(struct rig *rig, tir_status status)
+{
+    if (status)
+        fail_msg("%s: %s", tir_status_name(status), rig->error.message);
+}
+
+tir_rt_kernel *rig_load(struct rig *rig, const tir_artifact_kernel *kernel, tir_rt_module **module)
+{
+    tir_artifact_desc desc = sample;
+    tir_rt_kernel *out;
+    size_t size;
+    desc.kernels = kernel;
+    desc.kernel_count = 1;
+    uint8_t *bytes = rig_artifact(&desc, &size);
+    tir_status status = tir_rt_module_load(rig->device, bytes, size, module, &rig->error);
+    free(bytes);
+    if (status)
+        return NULL;
+    rig_ok(rig, tir_rt_module_kernel(*module, kernel->name, &out, &rig->error));
+    return out;
+}
+
+tir_rt_kernel *rig_load_changed(struct rig *rig, const tir_artifact_param *params,
+                                const tir_artifact_variant *variants, uint32_t count,
+                                tir_rt_module **module)
+{
+    tir_artifact_kernel kernel = sample.kernels[0];
+    kernel.params = params ? params : kernel.params;
+    kernel.variants = variants;
+    kernel.variant_count = count;
+    return rig_load(rig, &kernel, module);
+}
+
+tir_status rig_launch(struct rig *rig, const struct gemm_args *g, tir_rt_launch_report *report)
+{
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    options.report = report;
+    return tir_rt_launch(rig->gemm, NULL, g->args, 5, &options, &rig->error);
 }
 
 void rig_gemm_args(struct gemm_args *g)

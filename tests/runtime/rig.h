@@ -43,11 +43,25 @@ int rig_teardown(void **state);
 // Fails the test unless `status` is `expected` and the message has `part` in it.
 void rig_expect(struct rig *rig, tir_status status, tir_status expected, const char *part);
 
+// Fails the test on an error.
+void rig_ok(struct rig *rig, tir_status status);
+
+// The sample with this kernel alone, loaded; `*module` is the caller's. NULL: the device refused
+// it.
+tir_rt_kernel *rig_load(struct rig *rig, const tir_artifact_kernel *kernel, tir_rt_module **module);
+
+// The same, of the sample's first kernel with other parameters (NULL: its own) and variants.
+tir_rt_kernel *rig_load_changed(struct rig *rig, const tir_artifact_param *params,
+                                const tir_artifact_variant *variants, uint32_t count,
+                                tir_rt_module **module);
+
 // Arguments that the sample's kernel accepts: M = 256, N = 512, K = 128, aligned and contiguous.
 struct gemm_args {
     int64_t a[2], b[3], d[2];
     tir_rt_arg args[5];
 };
 void rig_gemm_args(struct gemm_args *g);
+// Launches it with them; the report may be NULL.
+tir_status rig_launch(struct rig *rig, const struct gemm_args *g, tir_rt_launch_report *report);
 
 #endif
