@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-static const double UNFIT = 1000; // times as long as the best: nothing to launch
+static const double UNFIT = 7; // some thousand times as long: nothing can be launched
 
 static int64_t cost_of(const struct tir_candidate *c, const int64_t *dims, const int64_t *scalars)
 {
@@ -24,47 +24,42 @@ static int64_t cost_of(const struct tir_candidate *c, const int64_t *dims, const
 void tir_keep_add(struct tir_keep *keep, const struct tir_candidates *list, const int64_t *dims,
                   const int64_t *scalars)
 {
+    double best = INFINITY;
     keep->candidates = list->all.len;
+    vec_foreach(const struct tir_candidate, c, &list->all)
+        best = c->fits ? fmin(best, c->time) : best;
     vec_foreach(const struct tir_candidate, c, &list->all) {
         struct tir_keep_cell cell = {INFINITY, INT64_MAX};
         if (c->fits)
-            cell = (struct tir_keep_cell){c->time, cost_of(c, dims, scalars)};
+            cell = (struct tir_keep_cell){log(c->time / best), cost_of(c, dims, scalars)};
         vec_push(keep->arena, &keep->cells, cell);
     }
+}
+
+static bool fits(const struct tir_keep_cell *cell)
+{
+    return cell && !isinf(cell->loss);
 }
 
 // What a launch takes of two; the first of equals.
 static const struct tir_keep_cell *chosen(const struct tir_keep_cell *first,
                                           const struct tir_keep_cell *second)
 {
-    if (!first || isinf(first->time))
+    if (!fits(first))
         return second;
-    return isinf(second->time) || second->cost >= first->cost ? first : second;
+    return !fits(second) || second->cost >= first->cost ? first : second;
 }
 
-static bool fits(const struct tir_keep_cell *cell)
-{
-    return cell && !isinf(cell->time);
-}
-
-static double best_time(const struct tir_keep_cell *row, uint32_t count)
-{
-    double best = INFINITY;
-    for (uint32_t i = 0; i < count; i++)
-        best = fmin(best, row[i].time);
-    return best;
-}
-
-// The logarithm of the loss, with candidate `more` beside those that `taken` comes from.
+// The mean over the sizes, with candidate `more` beside those that `taken` comes from.
 static double loss_with(const struct tir_keep *keep, const struct tir_keep_cell *const *taken,
                         uint32_t more)
 {
     const uint32_t sizes = keep->cells.len / keep->candidates;
     double sum = 0;
     for (uint32_t s = 0; s < sizes; s++) {
-        const struct tir_keep_cell *row = keep->cells.at + s * keep->candidates;
-        const struct tir_keep_cell *cell = chosen(taken[s], &row[more]);
-        sum += log(fits(cell) ? cell->time / best_time(row, keep->candidates) : UNFIT);
+        const struct tir_keep_cell *cell =
+            chosen(taken[s], &keep->cells.at[s * keep->candidates + more]);
+        sum += fits(cell) ? cell->loss : UNFIT;
     }
     return sum / sizes;
 }
@@ -92,11 +87,8 @@ void tir_keep_choose(struct tir_keep *keep, uint32_t most)
     }
     double sum = 0;
     for (uint32_t s = 0; s < sizes; s++) {
-        if (fits(taken[s]))
-            sum += log(taken[s]->time /
-                       best_time(keep->cells.at + s * keep->candidates, keep->candidates));
-        else
-            keep->unfit++;
+        sum += fits(taken[s]) ? taken[s]->loss : 0;
+        keep->unfit += !fits(taken[s]);
     }
     keep->loss = keep->unfit < sizes ? exp(sum / (sizes - keep->unfit)) : 1;
 }

@@ -6,7 +6,8 @@
 #include "driver/tune/candidates.h"
 
 struct tir_keep_cell { // a candidate at some sizes
-    double time;       // INFINITY: it does not fit
+    double loss;       // logarithm of how many times as long as the best it takes there;
+                       // INFINITY: it does not fit
     int64_t cost;      // what the model says; INT64_MAX: nothing
 };
 
