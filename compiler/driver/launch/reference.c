@@ -115,15 +115,23 @@ static bool interpret(struct tir_func *f, const struct request *r, struct tir_ar
                     way_out);
 }
 
+// As the compilation has it.
+static int64_t shared_bytes(const struct tir_reference *reference)
+{
+    const struct tir_target *target = tir_target_find(tir_str_of(reference->arch));
+    if (!target || !reference->max_shared)
+        return target ? target->shared_per_cta : 0;
+    return TIR_MIN(target->shared_per_cta, (int64_t)reference->max_shared);
+}
+
 static bool compile(struct tir_context *cx, const struct request *r, struct tir_module **module)
 {
     struct tir_source_importer importer =
         tir_source_importer_of(&cx->arena, r->options, r->reference->path);
-    const struct tir_target *target = tir_target_find(tir_str_of(r->reference->arch));
     struct tir_front_options front = {.kernel = r->reference->kernel,
                                       .meta_count = r->options->defines.len,
                                       .metas_are_shared = true,
-                                      .shared_bytes = target ? target->shared_per_cta : 0,
+                                      .shared_bytes = shared_bytes(r->reference),
                                       .import = tir_source_import,
                                       .import_user = &importer};
     struct tir_binding *metas = arena_array(&cx->arena, struct tir_binding, front.meta_count);

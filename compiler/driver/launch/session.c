@@ -212,7 +212,7 @@ static bool ask_reference(struct tir_session *s, bool only_rounding)
         args[i].bits = p->scalar.bits;
     }
     const struct tir_reference own = {s->path, s->source, tir_str_copy(s->arena, s->info->name).ptr,
-                                      s->arch};
+                                      s->arch, tir_rt_device_describe(s->device)->max_shared};
     struct tir_reference reference;
     return tir_reference_find(s->arena, s->options, &own, &reference, s->error) &&
            tir_reference_run(&reference, s->options, args, s->info->param_count, only_rounding,
