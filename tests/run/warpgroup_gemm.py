@@ -199,7 +199,8 @@ kernel gemm({self.parameters()})
             lines.append(f"                let bt: {turned('bs', b)}")
         if self.from_registers:
             lines.append(f"                let ar: {self.elem}[{self.bm}, {self.bk}] in "
-                         f"{self.a_fragment()} = load({a_name}[0:+{self.bm}, 0:+{self.bk}]);")
+                         f"{self.a_fragment()} = load({a_name}[0:+{self.bm}, 0:+{self.bk}]);\n"
+                         "                fence(of = async_shared);")
             a_name = "ar"
         release = """
                 let frees: bool = and(some, one);

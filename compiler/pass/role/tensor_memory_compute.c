@@ -202,6 +202,8 @@ static void fetch(struct round *y, const struct tmem_operand *o)
     tir_map_set(&y->r->map, tir_map_key(o->tile), o->is_turned ? tir_transpose(b, v) : v);
     if (left_of(y, o->group))
         return;
+    if (!o->group->is_gathered) // a tensor copy may overtake what still waits to be read
+        tir_tmem_fence(b, TIR_WORD_of_async_shared);
     tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
     tir_tmem_arrive(b, end->channel->empty, end);
     tir_tmem_advance(b, end);

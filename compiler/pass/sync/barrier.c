@@ -24,7 +24,8 @@
 // Asynchronous engines (tensor copies, gemm_async) see memory through another proxy, and read on
 // after they were started:
 // - an ordinary write that they read or overwrite later needs fence(of = async_shared) in front of
-//   the barrier, so ordinary writes are remembered beyond a barrier that had no fence;
+//   the barrier, and so does an ordinary read of what they overwrite: so such accesses are
+//   remembered beyond a barrier that had no fence;
 // - they are awaited before memory that they read is written again: wait_group of wgmma by all
 //   threads, wait_group(read) of tma by the thread that stored, then a barrier;
 // - before a tensor copy stores where one before it may have, that one is waited for: they may end
@@ -342,7 +343,11 @@ static void walk(struct barriers *b, struct tir_block *block, struct state *s)
 static void survey(struct barriers *b)
 {
     tir_foreach_inst(inst, b->f) {
-        tir_foreach_effect(e, inst) b->engines |= e->proxy == TIR_PROXY_ASYNC;
+        tir_foreach_effect(e, inst)
+        {
+            b->engines |= e->proxy == TIR_PROXY_ASYNC;
+            b->engines_write |= e->proxy == TIR_PROXY_ASYNC && e->access != TIR_ACCESS_READ;
+        }
         if (inst->op == TIR_OP_ROLE && !b->first_role)
             b->first_role = inst;
     }

@@ -43,6 +43,7 @@ struct barriers {
     struct tir_follow uniform;  // is a value the same in all threads?
     bool by_hand;               // the program orders its own accesses
     bool engines;               // something accesses shared memory through another proxy
+    bool engines_write;         // and writes so
     struct tir_map handed_over; // buffers whose uses by engines are ordered by mbarriers
     struct tir_map loops;       // instruction -> struct loop *
     struct tir_crew cta, crew;  // all threads; those that run what is walked

@@ -80,7 +80,7 @@ static uint32_t needs_in_flight(const struct range *p, const struct range *r)
     return (reads ? NEED_READ : NEED_DONE) << p->in_flight | NEED_BARRIER;
 }
 
-// The fence that shows an ordinary write to an engine.
+// The fence that shows an ordinary write to an engine, and keeps it from overtaking a read.
 static uint32_t fence_of(const struct range *p)
 {
     return p->tensor ? NEED_FENCE_GLOBAL : NEED_FENCE_SHARED;
@@ -104,7 +104,7 @@ uint32_t tir_barrier_needs(const struct barriers *b, const struct range *p, cons
     if (p->access == TIR_ACCESS_UPDATE && r->access == TIR_ACCESS_UPDATE &&
         any_order(b, p->by, r->by))
         return 0;
-    if (r->async && !p->async && !p->fenced && p->access != TIR_ACCESS_READ)
+    if (r->async && !p->async && !p->fenced)
         return fence_of(p) | NEED_BARRIER;
     return p->synced ? 0 : NEED_BARRIER;
 }
@@ -176,14 +176,15 @@ void tir_barrier_fenced(const struct barriers *b, struct state *s, const struct 
 }
 
 // Three kinds of accesses remain: those that follow it, those of engines in flight, and ordinary
-// writes that an engine may not see yet.
+// ones that an engine may not see or overtake.
 void tir_barrier_met(const struct barriers *b, struct state *s, const struct tir_inst *place)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->pending.len; i++) {
         struct range *p = &s->pending.at[i];
         bool ordered = p->in_flight == TIR_DONE_NOW && is_behind(b, p, place);
-        bool unseen = b->engines && p->access != TIR_ACCESS_READ && !p->async && !p->fenced;
+        const bool later = p->access == TIR_ACCESS_READ ? b->engines_write : b->engines;
+        bool unseen = later && !p->async && !p->fenced;
         if (ordered && !unseen)
             continue;
         p->synced |= ordered;

@@ -37,9 +37,9 @@
 // Arrivals at `empty`: one lane of each warp of each role that gets, when nothing reads the slot
 // any more. Products on warpgroups are awaited before that: where they are awaited anyway, if that
 // is after the get in its block, else at the end of the get; lanes that load from the slot wait for
-// each other. With lag, a slot is freed in the next
-// round of the innermost loop (its number is carried as `prev`), when all products but that round's
-// have finished, and the last one after the loop. If copies go to several CTAs of the cluster, the
+// each other, and fence their loads if copies fill it. With lag, a slot is freed in the next round
+// of the innermost loop (its number is carried as `prev`), when all products but that round's have
+// finished, and the last one after the loop. If copies go to several CTAs of the cluster, the
 // consumers of every CTA free the slot in all of them, and a producer ends by waiting until all its
 // slots are free, so that no CTA arrives at an mbarrier of a CTA that has exited.
 //
@@ -499,6 +499,10 @@ static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
     tir_replace_uses(r->f, get->regions[0]->args[0], *slot);
     thread(r, get->regions[0], s);
     b = tir_builder_before(r->f, tir_yield_of(get->regions[0]));
+    // A lane's loads may still be on their way to shared memory when its warp frees the slot, and
+    // the copy that fills it again would overtake them.
+    if (readers.by[TIR_DONE_NOW] && ring->copies)
+        build_fence(&b, TIR_WORD_of_async_shared);
     struct tir_inst *wait = readers.last != TIR_DONE_NOW && !lag_loop(ring, get)
                                 ? wait_after(ring, get, readers.last)
                                 : NULL;

@@ -292,10 +292,7 @@ static enum sync_pairs unordered(const struct sync_who *who, const struct sync_r
                                  const struct sync_record *now, bool fences)
 {
     const struct sync_thread *t = &who->agent->threads[who->thread];
-    // A response is written by weak accesses of the async proxy, so reads of the one before it are
-    // fenced too, as in PTX's example.
-    bool sees = old->access != SYNC_READ || now->by->op == TIR_OP_TRY_CANCEL;
-    bool fence = fences && now->async && !old->async && sees;
+    bool fence = fences && now->async && !old->async;
     enum sync_memory of = now->of_tensor ? SYNC_OF_TENSORS : SYNC_OF_SHARED;
     uint32_t warp = (fence ? t->clock.fenced[of] : t->clock.known)[old->strand], others = warp;
     if (old->agent == who->agent->id && who->agent->warps > 1)

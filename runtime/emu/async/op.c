@@ -73,8 +73,7 @@ void emu_op_access_map(struct emu_op *op, struct emu_race_map *map, uint64_t at,
     const uint32_t lanes = proxy == EMU_PROXY_TENSOR ? op->core_op : 0;
     emu_race_access(&l->race, &who, lanes, map, at, size, writes,
                     emu_record_what(pc, proxy, atomic, EMU_SCOPE_GPU) |
-                        (atomic ? EMU_REC_ATOMIC : 0) |
-                        (op->is_after_reads ? EMU_REC_AFTER_READS : 0));
+                        (atomic ? EMU_REC_ATOMIC : 0));
 }
 
 void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size,

@@ -45,7 +45,6 @@ struct emu_op {
     uint32_t priority;         // schedule.c
     bool is_read;              // its sources have been read
     bool is_generic;           // it accesses memory as threads do, not by the async proxy
-    bool is_after_reads;       // what it writes takes a proxy fence after reads, too
     uint32_t core_op;          // its number as an operation of the tensor core; 0: it is none
     struct emu_agent *agent;   // the accessing agent; NULL: no race checks
 };

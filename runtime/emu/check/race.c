@@ -162,7 +162,7 @@ struct access {
     struct emu_race *race;
     const struct emu_who *who;
     struct emu_record now;
-    bool writes, is_again, is_after_reads;
+    bool writes, is_again;
     const struct emu_race_map *map;
     uint64_t offset, size;
 };
@@ -275,7 +275,7 @@ static bool check_told(const struct access *a, const struct emu_record *r, bool 
 // The same for a proxy fence of the warp itself.
 static void check_fenced(const struct access *a, const struct emu_record *r)
 {
-    const bool is_global = a->map->is_global;
+    const bool is_global = a->map->is_global, writes = r->what & EMU_REC_WRITES;
     const struct emu_agent *by =
         a->race->check_lanes && r->lanes ? emu_order_warp(a->who->order, r->uid) : NULL;
     if (!by || !by->tells ||
@@ -288,7 +288,7 @@ static void check_fenced(const struct access *a, const struct emu_record *r)
         return;
     struct emu_record one = *r;
     one.lanes = 1u << lane;
-    report(a, EMU_CONFLICT_PROXY, &one, true);
+    report(a, EMU_CONFLICT_PROXY, &one, writes);
 }
 
 // Known, but a generic access that another proxy needs a fence after: a write that it is to see, or
@@ -297,7 +297,7 @@ static void check_proxy(const struct access *a, const struct emu_record *r)
 {
     const uint32_t proxy = a->now.what & EMU_REC_PROXY;
     const bool writes = r->what & EMU_REC_WRITES;
-    if (proxy == EMU_PROXY_GENERIC || !(writes || a->is_after_reads) || r->what & EMU_REC_PROXY)
+    if (proxy == EMU_PROXY_GENERIC || r->what & EMU_REC_PROXY)
         return;
     const enum emu_plane plane = proxy == EMU_PROXY_MAP ? EMU_FENCED_MAP
                                  : a->map->is_global    ? EMU_FENCED_GLOBAL
@@ -523,11 +523,10 @@ bool emu_race_access(struct emu_race *race, const struct emu_who *who, uint32_t 
                        .who = who,
                        .now = {.uid = who->uid,
                                .clock = who->clock,
-                               .what = what & ~(uint32_t)(EMU_REC_AGAIN | EMU_REC_AFTER_READS),
+                               .what = what & ~(uint32_t)EMU_REC_AGAIN,
                                .lanes = lanes},
                        .writes = writes,
                        .is_again = what & EMU_REC_AGAIN,
-                       .is_after_reads = what & EMU_REC_AFTER_READS,
                        .map = map,
                        .offset = offset,
                        .size = size};

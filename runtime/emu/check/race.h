@@ -40,9 +40,8 @@ enum {
     EMU_REC_MANY = 1 << 6, // a list of readers; nothing else is set
     EMU_REC_CAS = 1 << 7,  // compare and exchange
     EMU_REC_WRITES = 1 << 8,
-    EMU_REC_AGAIN = 1 << 9,        // a store of what is there already; not kept
-    EMU_REC_AFTER_READS = 1 << 10, // by a proxy that needs a fence after reads, too; not kept
-    EMU_REC_PC_SHIFT = 11          // index of the instruction, 21 bits
+    EMU_REC_AGAIN = 1 << 9, // a store of what is there already; not kept
+    EMU_REC_PC_SHIFT = 11   // index of the instruction, 21 bits
 };
 
 struct emu_record {

@@ -140,7 +140,6 @@ EMU_RUN(try_cancel)
                   "PTX line %u",
                   w->cta->refused->line);
     struct cancel *c = emu_op_new(w, &cancel_engine, lane, sizeof *c);
-    c->op.is_after_reads = true;
     struct emu_cta *cta =
         emu_shared_at(w, lane, (enum emu_space)in->space, address[lane], RESPONSE, &c->offset);
     const struct emu_arg *bar = &w->launch->module->args.at[in->list];
