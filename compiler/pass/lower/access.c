@@ -93,7 +93,7 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
 // How many registers move together.
 static void set_vector(struct global *g)
 {
-    g->vector = (struct lower_vector){1, 1};
+    g->vector = (struct lower_vector){.count = 1};
     g->limit = "the elements of a thread are no neighbours";
     struct side *s = g->rank ? &g->sides[g->rank - 1] : NULL;
     uint32_t here = (uint32_t)tir_attr_int(g->inst, TIR_ATTR_aligned, 0);
@@ -105,9 +105,8 @@ static void set_vector(struct global *g)
     const uint32_t aligned = TIR_MAX(here, may_be_cut ? all : begins) / g->bytes;
     uint32_t vector = TIR_MAX(aligned, 16 / g->bytes);
     const struct tir_layout *l = g->layout;
-    uint32_t end = l->first[s->tile_dim + 1];
-    const struct tir_iter *inner = &l->iters[end - 1];
-    if (end == l->first[s->tile_dim] || inner->axis != TIR_AXIS_REG) {
+    struct lower_vector run = tir_lower_neighbours(l, s->tile_dim, vector);
+    if (run.count == 1) {
         g->limit = "a thread has no two neighbours";
         return;
     }
@@ -116,7 +115,7 @@ static void set_vector(struct global *g)
     const struct tir_param_dim *dim = &tir_param_of(g->lo->f, g->base)->dims[g->rank - 1];
     int64_t extent = dim->dim < 0 ? dim->constant : 0;
     for (; vector > 1; vector /= 2)
-        if (inner->extent % vector)
+        if (vector > run.count)
             g->limit = "a thread has no more neighbours";
         else if (divisor % vector || extent % vector)
             g->limit = "a row may begin or end between them";
@@ -127,8 +126,9 @@ static void set_vector(struct global *g)
                                 : "the alignment of the tensor is not known";
         vector = aligned;
     }
+    run.count = vector;
     if (aligned > 1)
-        g->vector = (struct lower_vector){vector, inner->stride};
+        g->vector = run;
 }
 
 static struct global open_global(struct lower *lo, const struct tir_inst *inst,
@@ -272,7 +272,7 @@ static bool is_mask_of_vectors(struct lower *lo, const struct access *a)
     for (uint32_t r = 0; r < a->count; r++)
         for (uint32_t i = 1; i < a->vector.count && tir_lower_leads(a->vector, r); i++)
             if (tir_lower_register(lo, a->mask, r) !=
-                tir_lower_register(lo, a->mask, r + i * a->vector.stride))
+                tir_lower_register(lo, a->mask, tir_lower_together(a->vector, r, i)))
                 return false;
     return true;
 }
@@ -292,7 +292,7 @@ static void open_access(struct lower *lo, const struct tir_inst *inst, const str
         a->vector = tir_lower_walk_vector(a->walk);
     }
     if (mask && tir_type_is_tile(mask->type) && !is_mask_of_vectors(lo, a)) {
-        a->vector = (struct lower_vector){1, 1};
+        a->vector.count = 1;
         a->global.limit = "the mask may separate them";
     }
 }
@@ -367,7 +367,7 @@ void tir_lower_load(struct lower *lo, struct tir_inst *inst)
         struct tir_value *values[16];
         tir_lower_ld_vector(lo, &p, tir_ref_base(inst)->type->elem, a.vector.count, values);
         for (uint32_t i = 0; i < a.vector.count; i++) {
-            uint32_t at = r + i * a.vector.stride;
+            uint32_t at = tir_lower_together(a.vector, r, i);
             out[at] = values[i];
             if (!pad || !p.pred)
                 continue;
@@ -396,7 +396,7 @@ void tir_lower_store(struct lower *lo, struct tir_inst *inst)
         p.pred = tir_lower_and(lo, owner, p.pred);
         struct tir_value *values[16];
         for (uint32_t i = 0; i < a.vector.count; i++)
-            values[i] = tir_lower_register(lo, v, r + i * a.vector.stride);
+            values[i] = tir_lower_register(lo, v, tir_lower_together(a.vector, r, i));
         tir_lower_st_vector(lo, &p, a.vector.count, values);
     }
 }
@@ -427,7 +427,7 @@ static struct tir_value *build_atom(struct lower *lo, const struct tir_inst *ins
 static struct lower_vector red_vector(struct lower *lo, const struct tir_inst *inst,
                                       const struct access *a)
 {
-    const struct lower_vector single = {1, 1};
+    const struct lower_vector single = {.count = 1};
     const struct tir_value *base = tir_ref_base(inst);
     enum tir_elem elem = base->type->elem;
     bool adds = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_add;
@@ -438,7 +438,7 @@ static struct lower_vector red_vector(struct lower *lo, const struct tir_inst *i
     const bool is_asked = lo->uses[inst->results[0]->id];
     uint32_t most = is_asked ? 1 : tir_target_red(lo->cx->target, elem);
     if (v.count > most || most == 1) {
-        v = most == 1 ? single : (struct lower_vector){most, v.stride};
+        v.count = most;
         limit = is_asked ? "the old values are used" : "the target adds no more at once";
     }
     const char *name = base->name ? base->name : "a tensor";
@@ -458,7 +458,7 @@ static void build_red(struct lower *lo, const struct tir_inst *inst, const struc
     struct tir_value *operands[3 + 8] = {p->base, p->at, p->pred};
     struct tir_value *v = inst->operands[TIR_STORE_VALUE];
     for (uint32_t i = 0; i < vector.count; i++)
-        operands[3 + i] = tir_lower_register(lo, v, reg + i * vector.stride);
+        operands[3 + i] = tir_lower_register(lo, v, tir_lower_together(vector, reg, i));
     struct tir_inst *red = tir_build(&lo->b, TIR_OP_RED, operands, 3 + vector.count, NULL, 0, 0);
     tir_set_int(lo->f, red, TIR_ATTR_width, vector.count * tir_elems[v->type->elem].bits / 8);
     set_words(lo, red, inst, p);

@@ -160,7 +160,7 @@ static void load_words(struct lower *lo, const struct fragments *f, uint32_t ste
         const struct lower_place place = tir_lower_walk_at(lo, f->walk, first + r);
         tir_lower_ld_vector(lo, &place, TIR_F64, v.count, values);
         for (uint32_t i = 0; i < v.count; i++)
-            out[r + i * v.stride] = values[i];
+            out[tir_lower_together(v, r, i)] = values[i];
     }
 }
 
@@ -206,7 +206,7 @@ static struct tir_value **read_words(struct lower *lo, struct lower_walk *walk, 
 {
     const struct lower_vector together = tir_lower_walk_vector(walk);
     struct tir_value **words = tir_lower_new_registers(lo, count);
-    if (bytes == WORD && together.stride == 1 && together.count % WORD == 0) {
+    if (bytes == WORD && tir_lower_is_in_order(together) && together.count % WORD == 0) {
         for (uint32_t i = 0; i < count; i++) {
             const struct lower_place place = tir_lower_walk_at(lo, walk, i * WORD);
             tir_lower_ld_vector(lo, &place, TIR_I32, 1, &words[i]);

@@ -95,16 +95,34 @@ uint32_t tir_lower_same_register(const struct tir_layout *from, uint32_t r,
 
 struct lower_walk;
 
-// Registers r, r + stride, ... that lie together in memory; r leads such a group when it comes
-// first.
+// Registers that lie together in memory, wherever they are among a thread's: element i of such a
+// group is `strides` of the binary digits of i that are 1 behind the register that leads it.
 struct lower_vector {
-    uint32_t count, stride;
+    uint32_t count;      // 1, 2, 4, 8 or 16
+    uint32_t strides[4]; // of the digits, lowest first
 };
 static inline bool tir_lower_leads(struct lower_vector v, uint32_t r)
 {
-    assert(v.stride && v.count);
-    return r / v.stride % v.count == 0;
+    for (uint32_t d = 0; v.count >> (d + 1); d++)
+        if (r / v.strides[d] % 2)
+            return false;
+    return true;
 }
+static inline uint32_t tir_lower_together(struct lower_vector v, uint32_t r, uint32_t i)
+{
+    for (uint32_t d = 0; i >> d; d++)
+        r += (i >> d & 1) * v.strides[d];
+    return r;
+}
+static inline bool tir_lower_is_in_order(struct lower_vector v)
+{
+    for (uint32_t d = 0; v.count >> (d + 1); d++)
+        if (v.strides[d] != 1U << d)
+            return false;
+    return true;
+}
+// As many neighbours along dimension d of l as a thread has, up to `most`, a power of two.
+struct lower_vector tir_lower_neighbours(const struct tir_layout *l, uint32_t d, uint32_t most);
 struct lower_vector tir_lower_walk_vector(const struct lower_walk *walk);
 bool tir_lower_walk_is_inside(const struct lower_walk *walk); // no place has a predicate
 

@@ -136,7 +136,8 @@ static bool open_matrices(struct lower *lo, const struct tir_inst *inst, const s
             continue;
         *walk = tir_lower_walk_slice(lo, inst, m->lanes);
         struct lower_vector together = tir_lower_walk_vector(*walk);
-        if (tir_lower_walk_is_inside(*walk) && together.count == 8 && together.stride == 1)
+        if (tir_lower_walk_is_inside(*walk) && together.count == 8 &&
+            tir_lower_is_in_order(together))
             return true;
     }
     return false;

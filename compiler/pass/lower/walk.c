@@ -202,11 +202,29 @@ static void open_linear(struct lower *lo, struct lower_walk *w)
         }
 }
 
+struct lower_vector tir_lower_neighbours(const struct tir_layout *l, uint32_t d, uint32_t most)
+{
+    struct lower_vector v = {.count = 1};
+    uint32_t digits = 0;
+    most = TIR_MIN(most, 1U << TIR_COUNT_OF(v.strides));
+    for (uint32_t i = l->first[d + 1]; i-- > l->first[d] && l->iters[i].axis == TIR_AXIS_REG;) {
+        int64_t left = l->iters[i].extent;
+        for (int64_t stride = l->iters[i].stride; left % 2 == 0 && v.count < most; stride *= 2) {
+            v.strides[digits++] = (uint32_t)stride;
+            v.count *= 2;
+            left /= 2;
+        }
+        if (left > 1)
+            break;
+    }
+    return v;
+}
+
 // Registers that are neighbours in memory too: along the dimension whose innermost iterator is
 // dense, as far as the other iterators keep them aligned.
 static struct lower_vector vector_of(const struct lower_walk *w)
 {
-    struct lower_vector alone = {1, 1};
+    const struct lower_vector alone = {.count = 1};
     const struct tir_layout *m = w->memory, *l = w->layout;
     for (uint32_t d = 0; l && d < w->rank; d++) {
         if (m->first[d + 1] == m->first[d] || m->iters[m->first[d + 1] - 1].stride != 1)
@@ -214,20 +232,16 @@ static struct lower_vector vector_of(const struct lower_walk *w)
         const struct walk_dim *dim = &w->dims[d];
         if (dim->tile_dim < 0 || dim->index)
             return alone;
-        uint32_t t = (uint32_t)dim->tile_dim, dense = m->first[d + 1] - 1;
-        if (l->first[t + 1] == l->first[t])
-            return alone;
-        const struct tir_iter *inner = &l->iters[l->first[t + 1] - 1];
-        if (inner->axis != TIR_AXIS_REG)
-            return alone;
-        uint32_t vector = TIR_MAX(1, 128 / w->bits);
-        while (vector > 1 && (inner->extent % vector || m->iters[dense].extent % vector ||
-                              dim->aligned % vector || dim->divisor % vector))
-            vector /= 2;
+        const uint32_t dense = m->first[d + 1] - 1;
+        struct lower_vector v =
+            tir_lower_neighbours(l, (uint32_t)dim->tile_dim, 128 / TIR_MAX(8, w->bits));
+        while (v.count > 1 && (m->iters[dense].extent % v.count || dim->aligned % v.count ||
+                               dim->divisor % v.count))
+            v.count /= 2;
         for (uint32_t i = 0; i < m->iter_count; i++)
-            while (i != dense && m->iters[i].stride % vector)
-                vector /= 2;
-        return (struct lower_vector){vector, inner->stride};
+            while (i != dense && m->iters[i].stride % v.count)
+                v.count /= 2;
+        return v;
     }
     return alone;
 }
@@ -545,7 +559,7 @@ void tir_lower_read(struct lower *lo, struct lower_walk *walk, enum tir_elem ele
         struct tir_value *values[16];
         tir_lower_ld_vector(lo, &p, elem, v.count, values);
         for (uint32_t i = 0; i < v.count; i++)
-            out[r + i * v.stride] = values[i];
+            out[tir_lower_together(v, r, i)] = values[i];
     }
 }
 
@@ -560,7 +574,7 @@ void tir_lower_write(struct lower *lo, struct lower_walk *walk, struct tir_value
         p.pred = tir_lower_and(lo, p.pred, pred);
         struct tir_value *values[16];
         for (uint32_t i = 0; i < v.count; i++)
-            values[i] = registers[r + i * v.stride];
+            values[i] = registers[tir_lower_together(v, r, i)];
         tir_lower_st_vector(lo, &p, v.count, values);
     }
 }

@@ -148,8 +148,10 @@ void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *p
     }
     unsigned words = total / 4, per_word = 4 / bytes;
     V vector = tir_emit_bits(e, x, LLVMVectorType(e->ll->i32, words));
+    V word = NULL; // one value for all of its parts: emit_small_int.c looks for those of a word
     for (uint32_t i = 0; i < count; i++) {
-        V word = LLVMBuildExtractElement(e->b, vector, tir_emit_i32(e, i / per_word), "");
+        if (i % per_word == 0)
+            word = LLVMBuildExtractElement(e->b, vector, tir_emit_i32(e, i / per_word), "");
         if (bytes == 2 && part != e->ll->i16) {
             V pair = LLVMBuildBitCast(e->b, word, LLVMVectorType(part, 2), "");
             parts[i] = LLVMBuildExtractElement(e->b, pair, tir_emit_i32(e, i % 2), "");
