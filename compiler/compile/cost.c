@@ -143,7 +143,26 @@ struct source {                  // what an operand is computed from, element by
     int64_t bytes;               // loaded
     int64_t work;                // elements that operations make of it
     const struct tir_inst *load; // of the most bytes, or NULL
+    struct tir_arena *arena;
 };
+
+// Does v follow from where its elements stand?
+static enum tir_answer is_place(void *user, struct tir_value *v)
+{
+    (void)user;
+    if (!v->def || v->def->op == TIR_OP_IOTA)
+        return TIR_YES;
+    return tir_is_elementwise(v->def) || v->def->op == TIR_OP_BROADCAST ? TIR_IF_OPERANDS : TIR_NO;
+}
+
+// A choice by place, such as an interleave, is mostly one among registers.
+static bool is_work(struct source *source, struct tir_value *v)
+{
+    struct tir_follow places;
+    tir_follow_init(&places, source->arena, is_place, NULL);
+    return tir_is_elementwise(v->def) && !tir_follows(&places, v) &&
+           (v->def->op != TIR_OP_WHERE || !tir_follows(&places, v->def->operands[0]));
+}
 
 static enum tir_answer add_source(void *user, struct tir_value *v)
 {
@@ -156,7 +175,7 @@ static enum tir_answer add_source(void *user, struct tir_value *v)
         source->load = is_first ? v->def : source->load;
         source->bytes += tir_type_bytes(v->type);
     }
-    if (tir_is_elementwise(v->def))
+    if (is_work(source, v))
         source->work += tir_type_count(v->type);
     bool passes_on = tir_is_elementwise(v->def) || v->def->op == TIR_OP_PERMUTE ||
                      v->def->op == TIR_OP_BROADCAST || v->def->op == TIR_OP_RESHAPE;
@@ -166,7 +185,7 @@ static enum tir_answer add_source(void *user, struct tir_value *v)
 // An operand that is no load counts as one of its own size.
 static struct source source_of(const struct model *m, struct tir_value *operand)
 {
-    struct source source = {0};
+    struct source source = {.arena = &m->cx->arena};
     struct tir_follow follow;
     tir_follow_init(&follow, &m->cx->arena, add_source, &source);
     tir_follows(&follow, operand);

@@ -267,6 +267,41 @@ static void test_past(void **state)
     tir_artifact_free(desc, NULL);
 }
 
+// A computed operand, whole or put together from two parts.
+static const char parts[] =
+    "kernel parts<WHOLE = false>(A: i8[M, K], B: bf16[N, K], D: out f32[M, N])\n"
+    "    config(WHOLE = false) config(WHOLE = true)\n"
+    "{\n"
+    "    for (m, n) in tiles(M by 64, N by 64) {\n"
+    "        var acc: f32[64, 64] = 0;\n"
+    "        for k in range(0, K, 64) {\n"
+    "            let b = B[n:+64, k:+64].T;\n"
+    "            if WHOLE {\n"
+    "                acc += dot(bf16(A[m:+64, k:+64]), b);\n"
+    "            } else {\n"
+    "                let first = reshape(bf16(A[m:+64, k:+32]), 64, 1, 32);\n"
+    "                let second = reshape(bf16(A[m:+64, k + 32 :+ 32]), 64, 1, 32);\n"
+    "                acc += dot(reshape(interleave(first, second, axis = 1), 64, 64), b);\n"
+    "            }\n"
+    "        }\n"
+    "        D[m:+64, n:+64] = acc;\n"
+    "    }\n"
+    "}\n";
+
+// To put parts together by place is no work.
+static void test_by_place(void **state)
+{
+    (void)state;
+    const tir_artifact_desc *desc = describe(STR(parts));
+    const tir_artifact_kernel *kernel = &desc->kernels[0];
+    const int64_t dims[] = {4096, 4096, 4096};
+    int64_t costs[2] = {0};
+    for (uint32_t i = kernel->variant_count; i-- > 0;)
+        costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
+    assert_int_equal(costs[0], costs[1]);
+    tir_artifact_free(desc, NULL);
+}
+
 // Small tiles by large ones, in clusters along either; the products are turned. Rows that do not
 // begin at whole sectors make it a question of copies.
 static const char turned[] =
@@ -436,10 +471,10 @@ static void test_sizes(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choices),       cmocka_unit_test(test_unaligned),
-        cmocka_unit_test(test_waves),         cmocka_unit_test(test_past),
-        cmocka_unit_test(test_shared_copies), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_choices),  cmocka_unit_test(test_unaligned),
+        cmocka_unit_test(test_waves),    cmocka_unit_test(test_past),
+        cmocka_unit_test(test_by_place), cmocka_unit_test(test_shared_copies),
+        cmocka_unit_test(test_rows),     cmocka_unit_test(test_sizes),
     };
     matmul_path = argc > 1 ? argv[1] : "";
     products = argv + (argc > 1 ? 2 : 1);
