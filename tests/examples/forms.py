@@ -208,8 +208,15 @@ def halves(code):
     return (code & 15) - 8, (code >> 4) - 8
 
 
+def place(column, columns):
+    """The byte of a packed row of so many columns that holds one: 16j + 8b + 2q + e is (q, j, e, b)."""
+    j, b, q, e = column // 16, column // 8 % 2, column // 2 % 4, column % 2
+    return q * (columns // 4) + 4 * j + 2 * e + b
+
+
 def dequantized():
     file, group, k = "12_dequantized/dequantized.tir", 32, 96
+    half = group // 2
     size = (M, N, k)
     words = ["-D", f"GROUP={group}", f"N={N}", f"K={k}", "J=3"]
     tile = [*HALF, "-D", "BM=32", "-D", "BN=32", f"M={M}"]
@@ -225,8 +232,8 @@ def dequantized():
     def int4(x):
         def weight(n, i):
             j = i % group
-            byte = x["W"][n, i // group * group // 2 + j % (group // 2)]
-            return halves(byte)[j // (group // 2)] * x["S"][n, i // group]
+            byte = x["W"][n, i // group * half + place(j % half, half)]
+            return halves(byte)[j // half] * x["S"][n, i // group]
         d = product(x["A"], matrix(N, k, weight), size)
         return {"D": ("f16", matrix(M, N, lambda i, j: d[i][j]))}
     yield (file, "int4_weights", [*words, *tile, f"H={k // 2}"],
@@ -249,10 +256,39 @@ def dequantized():
         scale, weight = quantized(x, 7)
 
         def byte(n, i):
-            low = i // (group // 2) * group + i % (group // 2)
-            return weight(n, low) + 8 + 16 * (weight(n, low + group // 2) + 8)
+            low = i // half * group + columns[i % half]
+            return weight(n, low) + 8 + 16 * (weight(n, low + half) + 8)
         return {"S": ("f32", scale), "W": ("u8", matrix(N, k // 2, byte))}
+    columns = sorted(range(half), key=lambda column: place(column, half))
     yield file, "quantize_int4", [*single, f"H={k // 2}"], {"X": ("f32", (N, k))}, quantize4
+
+    def packed_int8(x):
+        w = matrix(N, k, lambda n, i: x["W"][n, i // group * group + place(i % group, group)]
+                   * x["S"][n, i // group])
+        d = product(x["A"], w, size)
+        return {"D": ("f16", matrix(M, N, lambda i, j: d[i][j]))}
+    yield (file, "int8_weights", [*words, *tile, "-D", f"BK={group}", "-D", "PACKED=true"],
+           {**scales, "W": ("i8", (N, k))}, packed_int8)
+
+    order = [i // group * group + column for i in range(0, k, group)
+             for column in sorted(range(group), key=lambda column: place(column, group))]
+    sizes = ["-D", f"GROUP={group}", f"N={N}", f"K={k}"]
+    yield (file, "pack_int8", sizes, {"X": ("i8", (N, k))},
+           lambda x: {"W": ("i8", matrix(N, k, lambda n, i: x["X"][n, order[i]]))})
+    yield (file, "unpack_int8", sizes, {"W": ("i8", (N, k))},
+           lambda x: {"X": ("i8", matrix(N, k, lambda n, i: x["W"][n, order.index(i)]))})
+
+    def bytes_of(n, i, x):
+        low = i // half * group + columns[i % half]
+        return (x["X"][n, low] + 8 & 255) | (x["X"][n, low + half] + 8 << 4 & 255)
+    yield (file, "pack_int4", [*sizes, f"H={k // 2}"], {"X": ("i8", (N, k))},
+           lambda x: {"W": ("u8", matrix(N, k // 2, lambda n, i: bytes_of(n, i, x)))})
+
+    def integer(n, i, x):
+        j = i % group
+        return halves(x["W"][n, i // group * half + place(j % half, half)])[j // half]
+    yield (file, "unpack_int4", [*sizes, f"H={k // 2}"], {"W": ("u8", (N, k // 2))},
+           lambda x: {"X": ("i8", matrix(N, k, lambda n, i: integer(n, i, x)))})
 
 
 def fp8():

@@ -282,8 +282,16 @@ def dequantized():
     yield [run, "--kernel", "quantize_int8", "N=7", "K=201", "J=2", "X=randn:0:9,pad=3", "S=rand,offset=1"]
     yield [run, "--kernel", "quantize_int4", "N=7", "K=128", "H=64", "J=1", "X=zeros"]
     yield [run, "--kernel", "int4_weights", "M=70", "N=140", "K=384", "H=192", "J=3"]
-    for config in [["-D", "BM=16", "-D", "BN=64", "-D", "STAGES=8", "-D", "SPLIT=true", "-D", "SMS=264"],
-                   ["-D", "BM=8", "-D", "BN=64", "-D", "STAGES=8", "-D", "SPLIT=true", "-D", "SMS=264"],
+    for n, k in [(0, 64), (3, 0), (1, 128), (17, 192), (33, 256)]:
+        packs = [run, "-D", "GROUP=64", f"N={n}", f"K={k}"]
+        for kernel in ["pack_int8", "unpack_int8"]:
+            yield [*packs, "--kernel", kernel]
+        yield [*packs, "--kernel", "pack_int4", f"H={k // 2}", "X=randint:-8:7"]
+        yield [*packs, "--kernel", "unpack_int4", f"H={k // 2}"]
+        if n and k:
+            yield [*packs, "--kernel", "int8_weights", "-D", "BK=64", "-D", "PACKED=true", "M=19", f"J={k // 64}"]
+    few = ["-D", "BN=64", "-D", "STAGES=4", "-D", "SPLIT=true"]
+    for config in [["-D", "BM=16", *few, "-D", "SMS=264"], ["-D", "BM=8", *few, "-D", "SMS=528"],
                    ["-D", "BM=64", "-D", "SPLIT=false"]]:
         for arch in ["sm_80", "sm_90a"]:
             yield [run, "--kernel", "int8_weights", *config, f"--arch={arch}", "M=3", "N=70", "K=1100", "J=9"]

@@ -134,6 +134,7 @@ def family():
                           (FP8, ("row_scales", "block_scales")),
                           (GROUPED, ("grouped", "planned", "gradient"))):
         rows.update({kernel: (path, kernel, {}) for kernel in kernels})
+    rows["int8_packed"] = (DEQUANTIZED, "int8_weights", {"PACKED": "true"})
     return rows
 
 

@@ -12,7 +12,7 @@ no poison. The peers:
   decode, paged   torch's attention over a contiguous cache, whatever backend it takes
   latent          two batched products and a softmax
   attention8      cuDNN's in bf16: its fp8 cannot be called from torch
-  int8, int4      cuBLAS on weights in bf16
+  int8, int4      cuBLAS on weights in bf16; int8packed: in the order that fewer instructions read
   fp8rows         torch._scaled_mm with a scale for each row
   fp8blocks       the same with 1 x 128 and 128 x 128 blocks
   grouped, planned, gradient  torch._grouped_mm; the table of `planned` is made before
@@ -265,7 +265,7 @@ def draw_weights(name):
     return draw
 
 
-def weights(bits):
+def weights(bits, is_packed=False):
     def make(device, m, n, k):
         k = k // GROUP * GROUP
         x, plain = (normal(device, r, k, dtype=BF16) for r in (m, n))
@@ -273,10 +273,12 @@ def weights(bits):
         most = 1 << (bits - 1)
         integers = torch.randint(-most, most, (n, k), device=device, dtype=torch.int32)
         if bits == 8:
-            packed = integers.to(torch.int8)
-        else:  # the first half of a group in the low bits
-            low, high = (integers + 8).reshape(n, k // GROUP, 2, GROUP // 2).unbind(2)
-            packed = (low | high << 4).reshape(n, k // 2).to(torch.uint8)
+            columns = integers.reshape(n, -1, 8, 2, 4, 2).permute(0, 1, 4, 2, 5, 3)
+            packed = (columns.reshape(n, k) if is_packed else integers).to(torch.int8).contiguous()
+        else:  # the first half of a group in the low bits, each half packed
+            low, high = (integers + 8).reshape(n, -1, 2, 4, 2, 4, 2).unbind(2)
+            packed = (low | high << 4).permute(0, 1, 4, 2, 5, 3).reshape(n, k // 2)
+            packed = packed.to(torch.uint8).contiguous()
         out, theirs = (torch.empty(m, n, device=device, dtype=BF16) for _ in range(2))
 
         def reference():
@@ -367,6 +369,7 @@ KINDS = {
     "paged": (draw_paged, decode, ("paged", (2, 2, 4, 600, 1, 16))),
     "latent": (draw_latent, latent, ("latent", (1, 128, 150))),
     "int8": (draw_weights("int8_weights"), weights(8), ("int8_weights", (17, 130, 256))),
+    "int8packed": (draw_weights("int8_packed"), weights(8, True), ("int8_packed", (17, 130, 256))),
     "int4": (draw_weights("int4_weights"), weights(4), ("int4_weights", (17, 130, 256))),
     "fp8rows": (draw_weights("row_scales"), fp8(False), ("row_scales", (40, 130, 256))),
     "fp8blocks": (draw_weights("block_scales"), fp8(True), ("block_scales", (40, 144, 256))),
