@@ -92,6 +92,7 @@ kernel hand({params})
             for k in range(0, {all_columns}, {columns}) {{
                 wait(full[s], s.phase);
                 Y[n:+{rows}, {part}] = load(As[s]);
+                fence(async_shared);
                 warp_sync();
                 if laneid() == 0 {{ arrive(empty[s]); }}
                 s.advance();
@@ -141,6 +142,7 @@ kernel hand({params}) {grid}
             {wait}
             phase = 1 - phase;
             {keep}
+            fence(async_shared);
             {meet}
     }}
 }}

@@ -84,6 +84,7 @@ kernel hand({params}) grid({2 if c['both'] else 1} * ceildiv(N, {count})) {clust
         wait(full, phase);
         phase = 1 - phase;
         Y[p:+{count}, k:+{columns}] = load(Xs);
+        fence(async_shared);
         {meet}
     }}
 }}
