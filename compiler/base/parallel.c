@@ -2,6 +2,11 @@
 // Threads are made for each call: a compilation makes three calls, and a thread costs some
 // microseconds. Where none can be had, the caller's does all the work.
 
+#ifdef __linux__
+#define _GNU_SOURCE // sched_getaffinity
+#include <sched.h>
+#endif
+
 #include "base/parallel.h"
 
 #include <pthread.h>
@@ -23,6 +28,11 @@ struct work {
 
 uint32_t tir_processors(void)
 {
+#ifdef __linux__
+    cpu_set_t allowed;
+    if (!sched_getaffinity(0, sizeof allowed, &allowed))
+        return (uint32_t)CPU_COUNT(&allowed);
+#endif
     long count = sysconf(_SC_NPROCESSORS_ONLN);
     return count < 1 ? 1 : (uint32_t)count;
 }

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 
-// Processors of the host, 1 at least.
+// Processors of the host that this thread may run on, 1 at least.
 uint32_t tir_processors(void);
 
 // Calls run(user, i) for each i below count: in order, on this thread and up to threads - 1 others,
