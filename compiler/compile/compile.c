@@ -30,14 +30,14 @@ static bool wants(const struct tir_compilation *c, tir_output output)
     return c->request.options.outputs >> output & 1;
 }
 
-static double now_ms(void)
+double tir_compile_now_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void add_stage(struct tir_compilation *c, const char *name, double milliseconds)
+void tir_compile_add_stage(struct tir_compilation *c, const char *name, double milliseconds)
 {
     assert(c->stage_count < TIR_COUNT_OF(c->stages));
     c->stages[c->stage_count++] = (tir_stage){name, milliseconds};
@@ -175,9 +175,9 @@ static bool parse(struct tir_compilation *c, struct tir_module **m)
                                       .shared_bytes = c->request.target.shared_per_cta,
                                       .import = o->import ? import : NULL,
                                       .import_user = c};
-    double start = now_ms();
+    double start = tir_compile_now_ms();
     bool ok = tir_front_module(&c->cx, c->request.name, c->request.source, &front, m);
-    add_stage(c, "front", now_ms() - start);
+    tir_compile_add_stage(c, "front", tir_compile_now_ms() - start);
     return ok;
 }
 
@@ -284,11 +284,11 @@ static bool lower(struct tir_compilation *c)
 {
     const tir_compile_options *o = &c->request.options;
     const struct tir_binding *dims = bindings(c, o->dims, o->dim_count);
-    double start = now_ms();
+    double start = tir_compile_now_ms();
     bool ok =
         tir_compile_is_outline(c) ? tir_compile_outline(c, dims) : tir_compile_run_passes(c, dims);
     tir_compile_tuned_finish(&c->tuned);
-    add_stage(c, "passes", now_ms() - start);
+    tir_compile_add_stage(c, "passes", tir_compile_now_ms() - start - c->beside_ms);
     return ok && check_names(c);
 }
 
@@ -323,29 +323,6 @@ static tir_status print_ir(struct tir_compilation *c)
 
 // Code.
 
-static bool generate(struct tir_compilation *c)
-{
-    VEC(struct tir_func *) funcs = {0};
-    for (uint32_t i = 0; i < c->kernels.len; i++)
-        for (uint32_t j = 0; j < c->kernels.at[i].count; j++)
-            vec_push(&c->cx.arena, &funcs, c->kernels.at[i].variants[j]);
-    struct tir_nvptx_options options = {.target = &c->request.target,
-                                        .line_info = c->request.options.line_info,
-                                        .verify = c->request.options.verify,
-                                        .watchdog = c->request.options.watchdog,
-                                        .meter = &c->meter,
-                                        .want_llvm = wants(c, TIR_OUTPUT_LLVM)};
-    struct tir_nvptx_result result;
-    bool ok = tir_nvptx_emit(&c->nvptx, &c->cx.arena, &c->cx.diags, funcs.at, funcs.len, &options,
-                             &result);
-    add_stage(c, "build", result.build_ms);
-    add_stage(c, "llvm", result.llvm_ms);
-    add_stage(c, "ptx", result.ptx_ms);
-    c->outputs[TIR_OUTPUT_LLVM] = result.llvm;
-    c->outputs[TIR_OUTPUT_PTX] = result.ptx;
-    return ok;
-}
-
 static tir_status assemble(struct tir_compilation *c)
 {
     const char *path = tir_ptxas_find(&c->cx.arena);
@@ -354,11 +331,11 @@ static tir_status assemble(struct tir_compilation *c)
         return needed ? fail(c, TIR_ERR_UNSUPPORTED,
                              "ptxas is neither in PATH nor in /usr/local/cuda/bin")
                       : TIR_OK;
-    double start = now_ms();
+    double start = tir_compile_now_ms();
     struct tir_ptxas_result result;
     bool ran =
         tir_ptxas_run(&c->cx.arena, path, &c->request.cubin, c->outputs[TIR_OUTPUT_PTX], &result);
-    add_stage(c, "ptxas", now_ms() - start);
+    tir_compile_add_stage(c, "ptxas", tir_compile_now_ms() - start);
     if (ran && result.ok) {
         c->outputs[TIR_OUTPUT_CUBIN] = result.cubin;
         for (uint32_t i = 0; i < result.kernel_count; i++)
@@ -374,7 +351,7 @@ static tir_status assemble(struct tir_compilation *c)
 // What needs the code of all variants.
 static tir_status make_code(struct tir_compilation *c)
 {
-    if (!generate(c))
+    if (!tir_compile_generate(c))
         return TIR_ERR_DIAGNOSED;
     if (!tir_meter_ask(&c->meter))
         return TIR_ERR_STOPPED;
@@ -387,22 +364,20 @@ static tir_status make_code(struct tir_compilation *c)
 static tir_status make_outputs(struct tir_compilation *c)
 {
     const uint32_t artifact = 1u << TIR_OUTPUT_ARTIFACT | 1u << TIR_OUTPUT_HEADER;
-    const uint32_t code =
-        artifact | 1u << TIR_OUTPUT_PTX | 1u << TIR_OUTPUT_CUBIN | 1u << TIR_OUTPUT_LLVM;
     const uint32_t wanted = c->request.options.outputs;
     const bool is_outline = tir_compile_is_outline(c);
     tir_status status = TIR_OK;
     if (wants(c, TIR_OUTPUT_IR) && !is_outline)
         status = print_ir(c);
-    if (!status && wanted & code && !is_outline)
+    if (!status && tir_compile_wants_code(c))
         status = make_code(c);
     if (status || !(wanted & artifact || is_outline))
         return status;
-    double start = now_ms();
+    double start = tir_compile_now_ms();
     status = tir_compile_artifact_make(c, is_outline ? TIR_OUTPUT_OUTLINE : TIR_OUTPUT_ARTIFACT);
     if (!status && wants(c, TIR_OUTPUT_HEADER) && !is_outline)
         tir_compile_header_make(c);
-    add_stage(c, "artifact", now_ms() - start);
+    tir_compile_add_stage(c, "artifact", tir_compile_now_ms() - start);
     return status;
 }
 

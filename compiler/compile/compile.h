@@ -25,8 +25,12 @@ struct tir_compilation {
     struct tir_variant_job *jobs; // jobs.c; where the variants live
     uint32_t job_count;
     struct tir_nvptx nvptx;
-    tir_allocator allocator; // the caller's, for one thread at a time
-    pthread_mutex_t calling; // the caller's functions
+    struct tir_nvptx_result code; // generate.c
+    bool has_code;                // of all variants, made beside their checks
+    uint64_t code_steps;          // that it took
+    double beside_ms;             // that checks and code took beside each other
+    tir_allocator allocator;      // the caller's, for one thread at a time
+    pthread_mutex_t calling;      // the caller's functions
     struct tir_meter meter;
     VEC(struct tir_kernel_code) kernels;
     struct tir_tuned tuned;
@@ -42,6 +46,9 @@ struct tir_compilation {
     size_t stage_count;
     tir_error error;
 };
+
+double tir_compile_now_ms(void); // compile.c
+void tir_compile_add_stage(struct tir_compilation *c, const char *name, double milliseconds);
 
 // compile.c: a compilation for this request. NULL: no memory, and *error says so.
 struct tir_compilation *tir_compilation_new(const struct tir_request *request, tir_error *error);
@@ -63,6 +70,18 @@ void tir_compile_take_variant(struct tir_compilation *c);
 // artifact.c: outputs[output] from the kernels, the PTX and the cubin. Not
 // TIR_OK: c->error says why, or (TIR_ERR_DIAGNOSED) a diagnostic was reported.
 tir_status tir_compile_artifact_make(struct tir_compilation *c, tir_output output);
+
+// generate.c: do the outputs need code?
+bool tir_compile_wants_code(const struct tir_compilation *c);
+// The PTX of all variants, and the stages of its making. False: errors were reported, or the meter
+// says no more.
+bool tir_compile_generate(struct tir_compilation *c);
+// Makes the code of these variants on the threads that also do this work, beside(user, i) for each
+// i below count; some of the work is left undone if there can be no code. If it can,
+// tir_compile_generate takes it; otherwise that reports why.
+void tir_compile_generate_beside(struct tir_compilation *c, struct tir_func *const *funcs,
+                                 uint32_t count, void (*beside)(void *user, uint32_t i),
+                                 void *user);
 
 // jobs.c: runs the passes on the variants of all kernels, each in a separate context that the
 // compilation then owns; the results replace the variants. False: errors were reported.

@@ -11,6 +11,10 @@
 // stages, then without pairs of CTAs, then without roles, then with mma.sync. The receipt says so.
 // Errors that stay are those of the last attempt, which asks for least.
 //
+// Where code is wanted and there are several processors, checks are left to the end and made beside
+// code generation (check.h). If one of them fails, its variant is compiled again, without leaving
+// any, and the code is made anew.
+//
 // Running out of memory ends the passes of a variant; the caller's thread then jumps to the
 // boundary itself.
 
@@ -19,6 +23,7 @@
 #include <stdio.h>
 
 #include "base/parallel.h"
+#include "compile/check.h"
 #include "compile/variants.h"
 #include "ir/walk.h"
 
@@ -29,6 +34,8 @@ struct tir_variant_job {
     uint32_t variant; // of the kernel
     bool is_required; // to have what options.require asks for
     bool has_context, ok, no_memory;
+    bool may_leave; // checks
+    struct tir_check check;
     struct tir_context cx;
     struct tir_func *f; // the result
     struct tir_receipt receipt;
@@ -50,6 +57,14 @@ static const struct tir_attempt attempts[] = {
     {"with mma.sync and one stage", .stages = 1, .no_roles = true, .only_mma_sync = true},
 };
 
+static void leave(void *user, const struct tir_func *f, const struct tir_pass_cx *cx,
+                  const struct tir_pass_info *check)
+{
+    struct tir_variant_job *job = user;
+    const struct tir_compilation *c = job->c;
+    tir_check_leave(&job->check, f, check, cx, &c->cx, &c->allocator, c->request.options.verify);
+}
+
 // failure: of the first attempt; NULL: this is it.
 static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *attempt,
                         tir_str stop_after, const char *failure)
@@ -59,6 +74,7 @@ static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *a
     const tir_compile_options *o = &c->request.options;
     if (job->has_context)
         tir_context_finish(cx);
+    tir_check_finish(&job->check);
     job->has_context = true;
     job->receipt = (struct tir_receipt){0};
     tir_context_init(cx, &c->allocator);
@@ -82,7 +98,9 @@ static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *a
                                        .bisect = o->bisect,
                                        .verify = o->verify,
                                        .time = o->time_passes && !job->variant,
-                                       .printed = &job->printed};
+                                       .printed = &job->printed,
+                                       .leave = job->may_leave ? leave : NULL,
+                                       .user = job};
     tir_compile_receipt_begin(&job->receipt, job->kernel->name, job->f);
     job->ok = tir_run_passes(job->f, &pass, &options);
     if (failure && job->ok) // else its own errors tell all
@@ -145,8 +163,8 @@ static const struct tir_attempt *run_attempts(struct tir_variant_job *job, char 
 {
     const struct tir_attempt *last = &attempts[0];
     run_attempt(job, last, STR(""), NULL);
-    for (size_t i = 1;
-         i < TIR_COUNT_OF(attempts) && !job->ok && !job->meter.is_stopped && !is_internal(job);
+    for (size_t i = 1; i < TIR_COUNT_OF(attempts) && !job->ok && !job->check.pass &&
+                       !job->meter.is_stopped && !is_internal(job);
          i++) {
         if (!is_other(&attempts[i], job->kernel->variants[job->variant],
                       job->c->request.target.features))
@@ -174,14 +192,82 @@ static void run_variant(struct tir_variant_job *job)
         run_attempt(job, attempt, o->stop_after, attempt->name ? failure : NULL);
 }
 
-static void run_job(void *user, uint32_t i)
+// Each variant may take what the limit leaves so far: how many run at a time plays no part.
+static struct tir_meter meter_for_job(const struct tir_compilation *c)
 {
-    struct tir_variant_job *job = &((struct tir_variant_job *)user)[i];
+    struct tir_meter meter = c->meter;
+    meter.limit -= meter.limit ? meter.steps : 0;
+    meter.steps = meter.ask_at = 0;
+    return meter;
+}
+
+static void run_protected(struct tir_variant_job *job)
+{
     if (setjmp(job->cx.out_of_memory)) {
         job->no_memory = true;
         return;
     }
     run_variant(job);
+}
+
+static void run_in_sequence(struct tir_variant_job *job)
+{
+    job->may_leave = false;
+    job->meter = meter_for_job(job->c);
+    run_protected(job);
+}
+
+static void run_job(void *user, uint32_t i)
+{
+    struct tir_variant_job *job = &((struct tir_variant_job *)user)[i];
+    run_protected(job);
+    if (job->check.pass && !job->ok && !job->no_memory) // the check comes before what failed
+        run_in_sequence(job);
+}
+
+static void make_check(void *user, uint32_t i)
+{
+    struct tir_check *check = &((struct tir_variant_job *)user)[i].check;
+    if (check->pass && !check->is_made)
+        tir_check_make(check);
+}
+
+static void run_refused(void *user, uint32_t i)
+{
+    struct tir_variant_job *job = &((struct tir_variant_job *)user)[i];
+    if (job->check.pass && !job->check.ok && !job->check.no_memory)
+        run_in_sequence(job);
+}
+
+// Makes the checks that are left, beside code generation if nothing has failed yet.
+static void make_checks(struct tir_compilation *c)
+{
+    bool all = c->job_count > 0, refused = false;
+    VEC(struct tir_func *) funcs = {0};
+    for (uint32_t i = 0; i < c->job_count; i++) {
+        all = all && c->jobs[i].check.pass && !c->jobs[i].check.no_memory;
+        vec_push(&c->cx.arena, &funcs, c->jobs[i].f);
+    }
+    if (all)
+        tir_compile_generate_beside(c, funcs.at, c->job_count, make_check, c->jobs);
+    tir_side_by_side(tir_processors(), c->job_count, make_check, c->jobs); // if there was no code
+    for (uint32_t i = 0; i < c->job_count; i++)
+        refused |= c->jobs[i].check.pass && !c->jobs[i].check.ok;
+    if (!refused)
+        return;
+    c->has_code = false;
+    tir_side_by_side(tir_processors(), c->job_count, run_refused, c->jobs);
+}
+
+// Takes over what the check reported, as if it had been made in its place.
+static void join_check(struct tir_variant_job *job)
+{
+    const struct tir_check *check = &job->check;
+    if (!check->pass)
+        return;
+    tir_meter_take(&job->meter, tir_check_steps(check));
+    tir_receipt_insert(&job->c->cx.arena, &vec_last(&job->receipt.parts), check->records,
+                       &vec_last(&check->receipt.parts));
 }
 
 // Did every pass run?
@@ -246,17 +332,17 @@ static bool must_require(const struct tir_kernel_code *kernel, uint32_t variant)
     return variant == 0 && (!kernel->is_step || tir_compile_has_dot(kernel->variants[0]));
 }
 
-// Each variant may take what the limit leaves so far: how many run at a time plays no part.
-static struct tir_meter meter_for_job(const struct tir_compilation *c)
+// What is printed has its order, and text of LLVM is made on one thread.
+static bool may_leave_checks(const struct tir_compilation *c)
 {
-    struct tir_meter meter = c->meter;
-    meter.limit -= meter.limit ? meter.steps : 0;
-    meter.steps = meter.ask_at = 0;
-    return meter;
+    const tir_compile_options *o = &c->request.options;
+    return tir_processors() > 1 && tir_compile_wants_code(c) && runs_all(c) && o->bisect < 0 &&
+           !o->print_after.len && !o->time_passes && !(o->outputs >> TIR_OUTPUT_LLVM & 1);
 }
 
 bool tir_compile_run_passes(struct tir_compilation *c, const struct tir_binding *dims)
 {
+    const bool may_leave = may_leave_checks(c);
     uint32_t count = 0;
     vec_foreach(const struct tir_kernel_code, kernel, &c->kernels)
         count += kernel->count;
@@ -268,13 +354,17 @@ bool tir_compile_run_passes(struct tir_compilation *c, const struct tir_binding 
                                          .dims = dims,
                                          .kernel = kernel,
                                          .variant = v,
+                                         .may_leave = may_leave,
                                          .meter = meter_for_job(c),
                                          .is_required = must_require(kernel, v)};
     tir_side_by_side(tir_processors(), count, run_job, c->jobs);
+    if (may_leave)
+        make_checks(c);
     for (uint32_t i = 0; i < count; i++)
-        if (c->jobs[i].no_memory)
+        if (c->jobs[i].no_memory || c->jobs[i].check.no_memory)
             tir_arena_give_up(&c->cx.arena);
     for (uint32_t i = 0; i < count; i++) {
+        join_check(&c->jobs[i]);
         c->meter.is_stopped |= c->jobs[i].meter.is_stopped;
         tir_meter_take(&c->meter, c->jobs[i].meter.steps);
     }
@@ -283,7 +373,9 @@ bool tir_compile_run_passes(struct tir_compilation *c, const struct tir_binding 
 
 void tir_compile_passes_finish(struct tir_compilation *c)
 {
-    for (uint32_t i = 0; i < c->job_count; i++)
+    for (uint32_t i = 0; i < c->job_count; i++) {
+        tir_check_finish(&c->jobs[i].check);
         if (c->jobs[i].has_context)
             tir_context_finish(&c->jobs[i].cx);
+    }
 }

@@ -226,3 +226,31 @@ struct tir_func *tir_func_clone_to(struct tir_module *m, const struct tir_func *
 {
     return clone_func(m, f, true);
 }
+
+// Constants have numbers too, and are met as operands.
+static void keep_numbers(struct tir_block *copy, const struct tir_block *block)
+{
+    for (uint32_t i = 0; i < block->arg_count; i++)
+        copy->args[i]->id = block->args[i]->id;
+    const struct tir_inst *inst = block->first;
+    for (struct tir_inst *to = copy->first; to; to = to->next, inst = inst->next) {
+        to->id = inst->id;
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (inst->operands[i])
+                to->operands[i]->id = inst->operands[i]->id;
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            to->results[i]->id = inst->results[i]->id;
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            keep_numbers(to->regions[r], inst->regions[r]);
+    }
+}
+
+struct tir_func *tir_func_clone_numbered(struct tir_module *m, const struct tir_func *f)
+{
+    struct tir_func *copy = clone_func(m, f, true);
+    keep_numbers(copy->body, f->body);
+    keep_numbers(copy->host, f->host);
+    copy->value_count = f->value_count;
+    copy->inst_count = f->inst_count;
+    return copy;
+}

@@ -632,6 +632,9 @@ struct tir_func *tir_func_clone(struct tir_func *f);
 // The copy is in module m, and may be changed on another thread than f's module is. It goes on
 // using names and texts of f's module, which must outlive it.
 struct tir_func *tir_func_clone_to(struct tir_module *m, const struct tir_func *f);
+// The same, and its values and instructions have the numbers of f's: for a reader that may not
+// tell the two apart.
+struct tir_func *tir_func_clone_numbered(struct tir_module *m, const struct tir_func *f);
 struct tir_block *tir_block_new(struct tir_func *f, struct tir_inst *owner);
 struct tir_value *tir_block_add_arg(struct tir_func *f, struct tir_block *block,
                                     const struct tir_type *type, const char *name);

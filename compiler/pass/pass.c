@@ -7,6 +7,7 @@
 // clang-format off
 const struct tir_pass_info tir_passes[] = {
 #define PASS(id, in, out, meaning) {#id, false, TIR_FORM_##in, TIR_FORM_##out, tir_pass_##id, meaning},
+#define CHECK(id, form, meaning) {#id, false, TIR_FORM_##form, TIR_FORM_##form, tir_pass_##id, meaning, true},
 #include "pass/passes.def"
 #define CLEAN(id, meaning) {#id, true, TIR_FORM_TILE, TIR_FORM_TILE, tir_pass_##id, meaning},
 #include "pass/passes.def"
@@ -65,7 +66,9 @@ static bool run_all(struct tir_func *f, struct tir_pass_cx *cx,
             tir_receipt_describe(cx, f);
             is_described = true;
         }
-        if (tir_run_pass(f, cx, pass) == TIR_FAILED)
+        if (pass->is_check && options->leave)
+            options->leave(options->user, f, cx, pass);
+        else if (tir_run_pass(f, cx, pass) == TIR_FAILED)
             return false;
         if (tir_str_is(options->stop_after, pass->name)) {
             f->after = pass->name;

@@ -49,6 +49,7 @@ struct tir_pass_info {
     enum tir_form in, out; // not of general passes
     enum tir_change (*run)(struct tir_func *f, struct tir_pass_cx *cx);
     const char *meaning;
+    bool is_check; // reads the program, and only reports
 };
 extern const struct tir_pass_info tir_passes[]; // the pipeline, then fold, cse, licm, dce
 extern const uint32_t tir_pipeline_count;       // how many of them are the pipeline
@@ -64,6 +65,10 @@ struct tir_pass_options {
     bool verify;         // verify after every pass
     bool time;
     struct tir_text *printed; // where print_after and time write
+    // Called in the place of a check, which the caller makes itself. NULL: it is run.
+    void (*leave)(void *user, const struct tir_func *f, const struct tir_pass_cx *cx,
+                  const struct tir_pass_info *check);
+    void *user; // of leave
 };
 
 // Runs the pipeline on one function from its form onwards: passes for an earlier form are skipped.

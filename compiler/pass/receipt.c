@@ -26,6 +26,15 @@ const struct tir_wish_info tir_wishes[TIR_WISH_COUNT] = {
     [TIR_WISH_SYNC] = {"sync", "check of its synchronisation"},
 };
 
+static bool has_record(const struct tir_receipt_part *part, const struct tir_record *record)
+{
+    vec_foreach(const struct tir_record, r, &part->records)
+        if (r->topic == record->topic && r->span.begin == record->span.begin &&
+            r->span.end == record->span.end && tir_str_equal(r->text, record->text))
+            return true;
+    return false;
+}
+
 static void add_record(struct tir_pass_cx *cx, struct tir_record record, const char *format,
                        va_list args)
 {
@@ -34,11 +43,27 @@ static void add_record(struct tir_pass_cx *cx, struct tir_record record, const c
         return;
     record.text = tir_str_vformat(receipt->arena, format, args);
     struct tir_receipt_part *part = &receipt->parts.at[receipt->parts.len - 1];
-    vec_foreach(struct tir_record, r, &part->records)
-        if (r->topic == record.topic && r->span.begin == record.span.begin &&
-            r->span.end == record.span.end && tir_str_equal(r->text, record.text))
-            return;
-    vec_push(receipt->arena, &part->records, record);
+    if (!has_record(part, &record))
+        vec_push(receipt->arena, &part->records, record);
+}
+
+static void append(struct tir_arena *arena, struct tir_receipt_part *part,
+                   const struct tir_record *records, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!has_record(part, &records[i]))
+            vec_push(arena, &part->records, records[i]);
+}
+
+void tir_receipt_insert(struct tir_arena *arena, struct tir_receipt_part *part, uint32_t at,
+                        const struct tir_receipt_part *from)
+{
+    const struct tir_receipt_part old = *part;
+    part->granted |= from->granted;
+    memset(&part->records, 0, sizeof part->records);
+    append(arena, part, old.records.at, at);
+    append(arena, part, from->records.at, from->records.len);
+    append(arena, part, old.records.at + at, old.records.len - at);
 }
 
 void tir_receipt_add(struct tir_pass_cx *cx, enum tir_topic topic, struct tir_span span,

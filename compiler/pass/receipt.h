@@ -78,6 +78,11 @@ void tir_receipt_refuse(struct tir_pass_cx *cx, enum tir_topic topic, enum tir_w
 // A wish that the kernel meets, reported by the pass that decides about it.
 void tir_receipt_grant(struct tir_pass_cx *cx, enum tir_wish wish);
 
+// Adds what a check reported to a part of its own, as if it had been run when the part had `at`
+// records. Their texts stay where they are.
+void tir_receipt_insert(struct tir_arena *arena, struct tir_receipt_part *part, uint32_t at,
+                        const struct tir_receipt_part *from);
+
 // The order of a loop, as the pass schedule certified it, and why there is no better one.
 void tir_receipt_certify(struct tir_pass_cx *cx, const struct tir_certificate *certificate,
                          const char *why);

@@ -154,6 +154,15 @@ static void run_unit(void *user, uint32_t place)
     turn.unit->end = now_ms();
 }
 
+static void run_any(void *user, uint32_t place)
+{
+    const struct job *job = user;
+    if (place < job->unit_count)
+        run_unit(user, place);
+    else
+        job->options->beside(job->options->user, place - job->unit_count);
+}
+
 static TIR_NORETURN void jump_out(void *user)
 {
     struct tir_nvptx_unit *unit = user;
@@ -185,7 +194,7 @@ static bool run_units(struct job *job)
         if (job->options->meter)
             units[i].meter = *job->options->meter;
     }
-    tir_side_by_side(tir_processors(), job->unit_count, run_unit, job);
+    tir_side_by_side(tir_processors(), job->unit_count + job->options->beside_count, run_any, job);
     bool ok = true;
     double last = 0;
     for (uint32_t i = 0; i < job->unit_count; i++) {
@@ -284,6 +293,7 @@ bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir
 {
     memset(result, 0, sizeof(*result));
     memset(nvptx, 0, sizeof(*nvptx));
+    assert(!options->want_llvm || !options->beside_count); // run_unit
     struct job job = {.nvptx = nvptx,
                       .arena = arena,
                       .diags = diags,

@@ -24,6 +24,12 @@ struct tir_nvptx_options {
     bool want_llvm;          // fill result->llvm
     bool watchdog;           // waits that take too long say where they are
     struct tir_meter *meter; // NULL: steps are not counted
+    // Other work, for the threads that compile modules, once all modules are begun: beside(user, i)
+    // for each i below beside_count, as tir_side_by_side calls it. It is not done where kernels
+    // are refused before that. Not with want_llvm.
+    uint32_t beside_count;
+    void (*beside)(void *user, uint32_t i);
+    void *user;
 };
 
 struct tir_nvptx_result {
