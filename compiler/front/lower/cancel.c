@@ -45,8 +45,10 @@ static bool takes_tiles(const struct tir_func *f)
 
 static bool check_place(struct lower *l, const struct tir_inst *inst)
 {
+    if (inst->op != TIR_OP_TRY_CANCEL)
+        return true;
     const bool has_place = l->f->grid_count || takes_tiles(l->f);
-    if (inst->op != TIR_OP_TRY_CANCEL || (has_place && !l->f->preferred[0]))
+    if (has_place && !l->f->preferred[0])
         return true;
     lower_error(l, inst->span, TIR_E_GRID,
                 has_place ? "`try_cancel` in a kernel with `preferred(...)`: PTX does not say "

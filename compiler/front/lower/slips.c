@@ -63,16 +63,28 @@ static struct varying find(struct lower *l, const struct tir_value *var,
     return set;
 }
 
+// As most stores in tiles are.
+static bool is_at(const struct tir_inst *store, const struct tir_value *var)
+{
+    for (uint32_t i = 0; i < tir_ref_base(store)->type->rank; i++)
+        if (tir_ref_indices(store)[i] == var)
+            return true;
+    return false;
+}
+
 static void check_stores(struct lower *l, const struct tir_inst *tiles, uint32_t dim)
 {
     const struct tir_value *var = tiles->regions[0]->args[dim];
-    const struct varying places = find(l, var, may_tell_tiles);
+    struct varying places = {0}; // what may depend on it
     struct varying values = {0}; // what does depend on it: asked for by few programs
     uint32_t last = 0;           // an unrolled loop stores several times at one place of the text
     tir_foreach_inst_within(inst, tiles)
     {
-        if (inst->op != TIR_OP_STORE || inst->span.begin == last ||
-            !stores_everywhere(&places, inst))
+        if (inst->op != TIR_OP_STORE || inst->span.begin == last || is_at(inst, var))
+            continue;
+        if (!places.f)
+            places = find(l, var, may_tell_tiles);
+        if (!stores_everywhere(&places, inst))
             continue;
         if (!values.f)
             values = find(l, var, tells_tiles);
