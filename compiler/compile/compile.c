@@ -23,6 +23,7 @@
 #include "compile/known.h"
 #include "compile/variants.h"
 #include "front/front.h"
+#include "ir/walk.h"
 #include "pass/pass.h"
 
 static bool wants(const struct tir_compilation *c, tir_output output)
@@ -232,6 +233,19 @@ static tir_str reason(struct tir_compilation *c, struct tir_func *const *configs
     return tir_text_str(&text);
 }
 
+// Loops that count are loops with an index for all that asks before the passes: which variants
+// there are, what a configuration costs. A pass that is run alone takes the program as it is.
+static void count_loops(struct tir_compilation *c, struct tir_func *f)
+{
+    struct tir_pass_cx pass = {
+        .scratch = &c->cx.scratch, .diags = &c->cx.diags, .target = &c->request.target};
+    bool has_while = false;
+    tir_foreach_inst(inst, f)
+        has_while |= inst->op == TIR_OP_WHILE;
+    if (has_while && f->form == TIR_FORM_TILE && !f->facts && !c->request.options.run_pass.len)
+        tir_pass_counted(f, &pass);
+}
+
 // The functions from `first` on that are configurations of one kernel; all but the best one go
 // where the sizes are known. Gives how many there are.
 static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint32_t first,
@@ -245,6 +259,8 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
         *ok = false;
         return count;
     }
+    for (uint32_t i = 0; i < count; i++)
+        count_loops(c, configs[i]);
     tir_formula *costs = arena_array(&c->cx.arena, tir_formula, count);
     const bool has_costs = count > 1 || c->request.options.costs;
     for (uint32_t i = 0; has_costs && i < count; i++)

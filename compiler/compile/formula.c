@@ -86,7 +86,7 @@ static tir_formula_code code_of(const struct tir_inst *inst)
     case TIR_OP_GE:
         return TIR_FORMULA_GE;
     case TIR_OP_AND:
-        return logical ? TIR_FORMULA_AND : TIR_FORMULA_COUNT;
+        return TIR_FORMULA_AND;
     case TIR_OP_OR:
         return logical ? TIR_FORMULA_OR : TIR_FORMULA_COUNT;
     case TIR_OP_XOR:
@@ -117,6 +117,21 @@ static bool shift(struct formula *formula, const struct tir_inst *inst)
     return true;
 }
 
+// a & (2^n - 1), which a remainder of an unsigned number is folded to.
+static bool mask(struct formula *formula, const struct tir_inst *inst)
+{
+    int64_t bits;
+    const bool is_unsigned = tir_elems[inst->results[0]->type->elem].kind == TIR_KIND_UNSIGNED;
+    if (!is_unsigned || !tir_is_const_int(inst->operands[1], &bits) || bits < 0 ||
+        bits == INT64_MAX || !tir_is_pow2((uint64_t)bits + 1))
+        return refuse(formula, "and");
+    if (!value(formula, inst->operands[0]))
+        return false;
+    push(formula, TIR_FORMULA_CONST, bits + 1);
+    push(formula, TIR_FORMULA_MOD, 0);
+    return true;
+}
+
 // cond ? a : b as cond a + !cond b: a condition is 0 or 1.
 static bool choice(struct formula *formula, const struct tir_inst *inst)
 {
@@ -141,6 +156,10 @@ static bool operation(struct formula *formula, const struct tir_inst *inst)
         return shift(formula, inst);
     case TIR_OP_WHERE:
         return choice(formula, inst);
+    case TIR_OP_AND:
+        if (inst->results[0]->type->elem == TIR_BOOL)
+            break;
+        return mask(formula, inst);
     case TIR_OP_CAST: // between integers; formulas have 64 bits
         if (tir_elem_is_float(inst->operands[0]->type->elem) ||
             tir_elem_is_float(inst->results[0]->type->elem))

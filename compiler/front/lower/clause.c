@@ -40,6 +40,17 @@ static bool is_never(const struct tir_value *v)
     return op == TIR_OP_OR && is_never(v->def->operands[0]) && is_never(v->def->operands[1]);
 }
 
+// Both parts of `a && b` are conditions of their own, so that passes find what each says.
+static void push_conditions(struct clauses *cl, struct tir_value *cond)
+{
+    if (!cl->l->is_ir && cond->def && cond->def->op == TIR_OP_AND) {
+        push_conditions(cl, cond->def->operands[0]);
+        push_conditions(cl, cond->def->operands[1]);
+    } else {
+        vec_push(cl->l->arena, &cl->conditions, cond);
+    }
+}
+
 static void clause_where(struct clauses *cl, const struct ast_clause *c)
 {
     struct lower *l = cl->l;
@@ -51,7 +62,7 @@ static void clause_where(struct clauses *cl, const struct ast_clause *c)
     if (is_false && !l->is_config)
         lower_error(l, e->span, TIR_E_STATIC_ASSERT, "this condition is false with these metas");
     if (cond)
-        vec_push(l->arena, &cl->conditions, cond);
+        push_conditions(cl, cond);
 }
 
 static void clause_grid(struct clauses *cl, const struct ast_clause *c)
