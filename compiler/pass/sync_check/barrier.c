@@ -15,11 +15,35 @@ static uint32_t named_id(const struct tir_inst *inst)
     return (uint32_t)tir_attr_int(inst, TIR_ATTR_id, 0);
 }
 
+// Do the agent's warps name mbarriers of their own, as a[warpid()] does? Then they are agents of
+// their own from now on.
+static bool splits_by_index(struct sync_run *r, const struct sync_agent *a,
+                            const struct tir_value *bar)
+{
+    for (const struct tir_inst *view = bar->def; view && tir_type_is_buffer(bar->type);
+         view = bar->def) {
+        if (view->op == TIR_OP_ALLOC)
+            return false;
+        bar = view->op == TIR_OP_VIEW ? tir_ref_base(view) : view->operands[0];
+        for (uint32_t d = 0; view->op == TIR_OP_VIEW && d < bar->type->rank; d++) {
+            const struct sync_value v = tir_sync_value(r, a, tir_ref_indices(view)[d]);
+            for (uint32_t w = 1; v.kind == SYNC_EACH && w < a->warps; w++)
+                if (v.each[w * SYNC_LANES] != v.each[(w - 1) * SYNC_LANES]) {
+                    tir_sync_split_agent(r, a, w);
+                    return true;
+                }
+        }
+    }
+    return false;
+}
+
 struct sync_mbarrier *tir_sync_mbarriers(struct sync_run *r, const struct sync_agent *a,
                                          const struct tir_inst *inst, const struct tir_value *bar,
                                          uint32_t cta, int64_t *count)
 {
     struct sync_value v = tir_sync_value(r, a, bar);
+    if (v.kind == SYNC_BUFFER && !v.buffer->exact && splits_by_index(r, a, bar))
+        return NULL;
     if (v.kind != SYNC_BUFFER || !v.buffer->exact || !r->p->roots.at[v.buffer->root].is_mbarrier) {
         tir_sync_unchecked(r->p, inst, "which mbarrier it is depends on data");
         r->outcome = SYNC_GIVEN_UP;
@@ -267,12 +291,24 @@ static bool wait(struct sync_run *r, const struct sync_who *who, const struct ti
     return true;
 }
 
+// As the program calls it: cluster_sync() is an arrival and a wait in one place.
+static const char *called(const struct tir_inst *inst)
+{
+    const struct tir_inst *other = inst->op == TIR_OP_CLUSTER_ARRIVE ? inst->next
+                                   : inst->op == TIR_OP_CLUSTER_WAIT ? inst->prev
+                                                                     : NULL;
+    const bool is_pair = other && other->op != inst->op &&
+                         (other->op == TIR_OP_CLUSTER_ARRIVE || other->op == TIR_OP_CLUSTER_WAIT) &&
+                         !memcmp(&other->span, &inst->span, sizeof inst->span);
+    return inst->op == TIR_OP_BAR_SYNC || inst->op == TIR_OP_BAR_ARRIVE ? "this barrier"
+           : is_pair                                                    ? "cluster_sync"
+                                                                        : tir_ops[inst->op].name;
+}
+
 bool tir_sync_all_come(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                        enum sync_spread allowed)
 {
-    const char *what = inst->op == TIR_OP_BAR_SYNC || inst->op == TIR_OP_BAR_ARRIVE
-                           ? "this barrier"
-                           : tir_ops[inst->op].name;
+    const char *what = called(inst);
     if (who->lanes != SYNC_LANES)
         tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
                       "only some lanes of a warp come to %s", what);

@@ -20,25 +20,29 @@ static uint32_t bits_of(uint32_t m)
     return n;
 }
 
+void tir_sync_split_agent(struct sync_run *r, const struct sync_agent *a, uint32_t w)
+{
+    struct sync_program *p = r->p;
+    uint32_t i = p->class_count;
+    if (i + 1 > SYNC_CLASSES) {
+        r->outcome = SYNC_GIVEN_UP;
+        return;
+    }
+    p->class_count++;
+    for (; p->class_first[i] > a->first_warp + w; i--)
+        p->class_first[i + 1] = p->class_first[i];
+    p->class_first[i + 1] = a->first_warp + w;
+    r->outcome = SYNC_AGAIN;
+}
+
 // All warps of an agent must have the same number of lanes in a block. False: the agent was split.
 static bool is_uniform(struct sync_run *r, const struct sync_agent *a, const uint32_t *mask)
 {
-    struct sync_program *p = r->p;
-    for (uint32_t w = 1; w < a->warps; w++) {
-        if (bits_of(mask[w]) == bits_of(mask[w - 1]))
-            continue;
-        uint32_t i = p->class_count;
-        if (i + 1 > SYNC_CLASSES) {
-            r->outcome = SYNC_GIVEN_UP;
+    for (uint32_t w = 1; w < a->warps; w++)
+        if (bits_of(mask[w]) != bits_of(mask[w - 1])) {
+            tir_sync_split_agent(r, a, w);
             return false;
         }
-        p->class_count++;
-        for (; p->class_first[i] > a->first_warp + w; i--)
-            p->class_first[i + 1] = p->class_first[i];
-        p->class_first[i + 1] = a->first_warp + w;
-        r->outcome = SYNC_AGAIN;
-        return false;
-    }
     return true;
 }
 

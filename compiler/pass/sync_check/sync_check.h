@@ -116,6 +116,8 @@ bool tir_sync_is_apart(const struct sync_program *p, const struct tir_inst *inst
 // Is v one number in all of these lanes?
 bool tir_sync_equal_among(const struct sync_agent *a, const uint32_t *mask,
                           const struct sync_value *v, int64_t *number);
+// The agent's warps from its w-th on are another agent when the replay begins again, as it must.
+void tir_sync_split_agent(struct sync_run *r, const struct sync_agent *a, uint32_t w);
 // A warp_sync: continues when all lanes have reached one, in any block.
 void tir_sync_meet_lanes(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst);
