@@ -14,9 +14,16 @@ bool tir_source_read(struct tir_arena *arena, const char *path, tir_str *text, t
     size_t size;
     if (!tir_file_read(path, LIMIT, &bytes, &size, error))
         return false;
-    *text = tir_str_copy(arena, (tir_str){bytes, size});
+    const bool is_artifact = size >= 4 && !memcmp(bytes, "TIRA", 4);
+    if (is_artifact)
+        tir_fail(error, TIR_ERR_INVALID,
+                 "%s is an artifact, not a source: programs load it (tir_rt_module_load), and tirc "
+                 "explain prints its receipt",
+                 path);
+    else
+        *text = tir_str_copy(arena, (tir_str){bytes, size});
     free(bytes);
-    return true;
+    return !is_artifact;
 }
 
 struct tir_source_importer

@@ -11,8 +11,60 @@
 
 enum { MOST_BYTES = 1 << 30 };
 
+static bool is_same(tir_str a, tir_str b)
+{
+    return a.len == b.len && !memcmp(a.ptr, b.ptr, a.len);
+}
+
+// Is the name that of the kernel, of a variant, of a sequence of launches, or of one of its steps?
+static bool has_entry(const tir_artifact_desc *desc, const tir_artifact_kernel *kernel,
+                      tir_str name)
+{
+    bool has = is_same(kernel->name, name);
+    for (size_t i = 0; i < kernel->variant_count; i++)
+        has |= is_same(kernel->variants[i].entry, name);
+    for (size_t i = 0; i < kernel->sequence_count; i++) {
+        const tir_artifact_sequence *sequence = &kernel->sequences[i];
+        has |= is_same(sequence->name, name);
+        for (size_t j = 0; j < sequence->step_count; j++) // which has no sequences
+            has |= has_entry(desc, &desc->kernels[sequence->steps[j].kernel], name);
+    }
+    return has;
+}
+
+// Prints the parts of the receipt that are the kernel's: a line that is not indented names the
+// entry of the part that it begins.
+static bool print_part(const tir_artifact_desc *desc, const tir_artifact_kernel *kernel,
+                       tir_error *error)
+{
+    const tir_str receipt = desc->receipt;
+    bool is_wanted = false, ok = true;
+    for (size_t at = 0, next; ok && at < receipt.len; at = next) {
+        const char *line = receipt.ptr + at, *end = memchr(line, '\n', receipt.len - at);
+        next = end ? (size_t)(end - receipt.ptr) + 1 : receipt.len;
+        const char *colon = memchr(line, ':', next - at);
+        if (*line != ' ')
+            is_wanted = colon && has_entry(desc, kernel, (tir_str){line, (size_t)(colon - line)});
+        ok = !is_wanted || tir_file_write("-", line, next - at, error);
+    }
+    return ok;
+}
+
+// The receipt, or what it says of the kernel that is asked for.
+static bool print_receipt(const tir_artifact_desc *desc, const char *path, const char *wanted,
+                          tir_error *error)
+{
+    if (!wanted)
+        return tir_file_write("-", desc->receipt.ptr, desc->receipt.len, error);
+    for (size_t i = 0; i < desc->kernel_count; i++)
+        if (is_same(desc->kernels[i].name, (tir_str){wanted, strlen(wanted)}))
+            return print_part(desc, &desc->kernels[i], error);
+    return tir_fail(error, TIR_ERR_INVALID, "%s has no kernel %s", path, wanted);
+}
+
 // Prints the receipt if the file is an artifact. False: an error.
-static bool explain_artifact(const char *path, bool *is_artifact, tir_error *error)
+static bool explain_artifact(const char *path, const char *wanted, bool *is_artifact,
+                             tir_error *error)
 {
     const tir_artifact_desc *desc = NULL;
     char *bytes = NULL;
@@ -21,7 +73,7 @@ static bool explain_artifact(const char *path, bool *is_artifact, tir_error *err
     *is_artifact = ok && size >= 4 && !memcmp(bytes, "TIRA", 4);
     if (*is_artifact)
         ok = !tir_artifact_decode(bytes, size, NULL, &desc, error) &&
-             tir_file_write("-", desc->receipt.ptr, desc->receipt.len, error);
+             print_receipt(desc, path, wanted, error);
     tir_artifact_free(desc, NULL);
     free(bytes);
     return ok;
@@ -55,7 +107,8 @@ enum tir_exit tir_command_explain(struct tir_arena *arena, const struct tir_opti
     bool done = false, is_artifact = false;
     if (options->args.len != 1)
         tir_fail(&error, TIR_ERR_INVALID, "explain needs one file; tirc explain --help says more");
-    else if (is_file && !explain_artifact(options->args.at[0], &is_artifact, &error))
+    else if (is_file && !explain_artifact(options->args.at[0], options->text[TIR_OPTION_KERNEL],
+                                          &is_artifact, &error))
         done = false;
     else if (is_artifact)
         done = true;
