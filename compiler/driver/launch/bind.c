@@ -279,7 +279,23 @@ static tir_formula with_names(struct binder *b, tir_formula formula)
     return formula;
 }
 
-// Dimensions that conditions say the sizes of: X: f32[2 * N], where K == 2 * H.
+// Whether left == right says the size of the only dimension in them that is unknown.
+static bool follow(struct binder *b, const tir_formula *left, const tir_formula *right,
+                   const int64_t *scalars)
+{
+    uint32_t dim, other;
+    const bool on_left = one_unknown(b, left, &dim), on_right = one_unknown(b, right, &other);
+    int64_t size;
+    if (on_left == on_right || !(on_left ? solve(b, right, left, dim, scalars, &size)
+                                         : solve(b, left, right, other, scalars, &size)))
+        return false;
+    dim = on_left ? dim : other;
+    b->out->dims[dim] = size;
+    return b->out->known[dim] = true;
+}
+
+// Dimensions that follow from others and from names that are given: X: f32[2 * N], Y: f32[N + 1],
+// where K == 2 * H. Of a name that is a quotient, as N is, a condition says that nothing is left.
 static void follow_conditions(struct binder *b)
 {
     const tir_artifact_kernel *kernel = b->out->kernel;
@@ -289,16 +305,16 @@ static void follow_conditions(struct binder *b)
     for (bool again = true; again;) {
         again = false;
         for (uint32_t i = 0; i < kernel->condition_count; i++) {
-            uint32_t dim;
             tir_formula left, right;
             const tir_formula holds = with_names(b, kernel->conditions[i].holds);
-            int64_t size;
-            if (!sides_of(&holds, &left, &right) || !one_unknown(b, &holds, &dim) ||
-                (!solve(b, &left, &right, dim, scalars, &size) &&
-                 !solve(b, &right, &left, dim, scalars, &size)))
-                continue;
-            b->out->dims[dim] = size;
-            again = b->out->known[dim] = true;
+            if (sides_of(&holds, &left, &right) && follow(b, &left, &right, scalars))
+                again = true;
+        }
+        for (uint32_t i = 0; i < kernel->name_count; i++) {
+            tir_formula_op given = {TIR_FORMULA_CONST, b->out->names[i]};
+            if (b->out->named[i] &&
+                follow(b, &kernel->names[i].value, &(tir_formula){&given, 1}, scalars))
+                again = true;
         }
     }
 }
