@@ -109,14 +109,14 @@ static bool lower_type_call(struct lower *l, const struct ast_expr *e, const str
         c.positional += !it->name;
     if (!check_arguments(l, &c, 1, 1, 0) || !lower_elem(l, t, &elem))
         return false;
-    // The one place for integers beyond i64.
     const struct ast_expr *arg = e->args.at[0].value;
-    struct val v;
-    if (elem == TIR_U64 && arg->kind == AST_INT && arg->number > INT64_MAX)
-        v = val_ir(
-            tir_const_int(l->f, tir_type_scalar(l->cx->types, TIR_U64), (int64_t)arg->number));
-    else
-        v = lower_expr(l, arg);
+    if (arg->kind == AST_INT && arg->number > INT64_MAX && tir_elem_is_int(elem) &&
+        elem != TIR_U64) {
+        lower_error(l, arg->span, TIR_E_OVERFLOW, "%llu does not fit in %s",
+                    (unsigned long long)arg->number, tir_elems[elem].name);
+        return false;
+    }
+    struct val v = lower_expr(l, arg);
     struct tir_value *x = convert_cast(l, arg->span, v, elem);
     if (x && (t->dims.len || t->space != TIR_SPACE_VALUE)) {
         const struct tir_type *type = lower_type(l, t);

@@ -209,19 +209,25 @@ bool const_call(struct lower *l, struct tir_span span, enum tir_op op, const str
 }
 
 // A constant made by a call such as f32(0.5) is its number again.
-static struct val as_number(struct val v)
+static struct val as_number(struct lower *l, struct tir_span span, struct val v)
 {
     if (v.kind != VAL_IR || v.ir->kind != TIR_VALUE_CONST || v.ir->type->rank)
         return v;
     if (tir_elem_is_float(v.ir->type->elem))
         return val_float(v.ir->constant.f);
+    if (v.ir->type->elem == TIR_U64 && v.ir->constant.i < 0) {
+        lower_error(l, span, TIR_E_OVERFLOW,
+                    "%llu does not fit in a compile-time integer (64 bits, signed)",
+                    (unsigned long long)v.ir->constant.i);
+        return val_poison();
+    }
     return v.ir->type->elem == TIR_BOOL ? val_bool(v.ir->constant.i) : val_int(v.ir->constant.i);
 }
 
 struct val const_typed(struct lower *l, const struct ast_binding *b, struct val v)
 {
     enum tir_elem e;
-    v = as_number(v);
+    v = as_number(l, b->value->span, v);
     if (v.kind == VAL_POISON)
         return v;
     if (!val_is_constant(v) && v.kind != VAL_ELEM && (v.kind != VAL_LAYOUT || b->type)) {

@@ -21,17 +21,20 @@ static struct val lower_int(struct lower *l, const struct ast_expr *e)
 {
     if (e->number <= INT64_MAX)
         return val_int((int64_t)e->number);
-    lower_error(l, e->span, TIR_E_OVERFLOW,
-                "%llu does not fit in a compile-time integer (64 bits, signed)",
-                (unsigned long long)e->number);
-    return val_poison();
+    // No compile-time integer holds it, and one type has it.
+    return val_ir(tir_const_int(l->f, tir_type_scalar(l->cx->types, TIR_U64), (int64_t)e->number));
 }
 
 static struct val lower_unary(struct lower *l, const struct ast_expr *e)
 {
-    // The one integer whose magnitude does not fit.
-    if (e->op == TIR_TOK_SUB && e->a->kind == AST_INT && e->a->number == UINT64_C(1) << 63)
-        return val_int(INT64_MIN);
+    // The one integer whose magnitude does not fit; no integer is below it.
+    if (e->op == TIR_TOK_SUB && e->a->kind == AST_INT && e->a->number > INT64_MAX) {
+        if (e->a->number == UINT64_C(1) << 63)
+            return val_int(INT64_MIN);
+        lower_error(l, e->span, TIR_E_OVERFLOW, "-%llu does not fit in i64",
+                    (unsigned long long)e->a->number);
+        return val_poison();
+    }
     struct val a = lower_expr(l, e->a);
     if (val_is_constant(a))
         return const_unary(l, e->span, e->op, a);
