@@ -9,8 +9,6 @@
 
 #include "pass/sync/shared.h"
 
-#include <ctype.h>
-
 // Goes from values back to what they are computed from.
 struct walker {
     struct sync_program *p;
@@ -27,7 +25,7 @@ static bool touches_shared(const struct tir_inst *inst)
     return false;
 }
 
-// A lowered operation, or PTX: it is not modelled.
+// A lowered operation, or PTX that does more than compute: it is not modelled.
 static bool is_opaque(const struct tir_inst *inst)
 {
     switch (inst->op) {
@@ -52,8 +50,9 @@ static bool is_opaque(const struct tir_inst *inst)
     case TIR_OP_TCGEN05_CP:
     case TIR_OP_TMEM_LD:
     case TIR_OP_TMEM_ST:
-    case TIR_OP_PTX:
         return true;
+    case TIR_OP_PTX:
+        return !tir_sync_ptx_computes(inst);
     default:
         return false;
     }
@@ -114,30 +113,6 @@ static void find_assumed(struct sync_program *p, const struct tir_block *block,
         for (uint32_t i = 0; i < inst->region_count; i++)
             find_assumed(p, inst->regions[i], by);
     }
-}
-
-// Does an instruction of this name begin in the text?
-static bool holds(tir_str text, const char *name)
-{
-    size_t len = strlen(name);
-    for (size_t i = 0; i + len < text.len; i++) {
-        unsigned char before = i ? (unsigned char)text.ptr[i - 1] : ' ';
-        if (!memcmp(text.ptr + i, name, len) && text.ptr[i + len] == '.' && before != '.' &&
-            before != '_' && !isalnum(before))
-            return true;
-    }
-    return false;
-}
-
-// PTX that waits, orders or goes to memory.
-static bool may_order(const struct tir_inst *inst)
-{
-    static const char *const names[] = {"bar", "barrier", "mbarrier", "fence", "membar",
-                                        "ld",  "st",      "atom",     "red",   "cp"};
-    for (uint32_t i = 0; inst->op == TIR_OP_PTX && i < TIR_COUNT_OF(names); i++)
-        if (holds(tir_attr_find(inst, TIR_ATTR_text)->text, names[i]))
-            return true;
-    return false;
 }
 
 static void need(struct walker *w, const struct tir_value *v)
@@ -475,7 +450,7 @@ bool tir_sync_prepare(struct sync_program *p)
         any |= is_event(inst) || inst->op == TIR_OP_ROLE;
         p->by_hand |= inst->op == TIR_OP_ROLE ||
                       (inst->op == TIR_OP_ALLOC && tir_attr_int(inst, TIR_ATTR_by_hand, 0));
-        if (may_order(inst))
+        if (tir_sync_ptx_orders(inst))
             p->orders = inst;
         if (inst->op == TIR_OP_ASSUME_SYNC && !p->assumes)
             p->assumes = arena_array(p->cx->scratch, const struct tir_inst *, f->inst_count);

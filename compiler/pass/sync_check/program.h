@@ -200,6 +200,10 @@ const struct tir_inst *tir_sync_find_spin(struct sync_program *p);
 void tir_sync_find_waits(struct sync_program *p); // notes those for a flag in a tensor
 // A fence of a CTA, a cluster, the GPU or the system.
 bool tir_sync_is_scope_fence(const struct tir_inst *inst);
+// PTX that waits, orders or goes to memory (ptx.c).
+bool tir_sync_ptx_orders(const struct tir_inst *inst);
+// PTX whose results are all that it does.
+bool tir_sync_ptx_computes(const struct tir_inst *inst);
 
 // tensors.c: the tensors that the replay checks, and those in which CTAs may conflict.
 void tir_sync_find_tensors(struct sync_program *p);
