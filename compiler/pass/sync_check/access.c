@@ -120,13 +120,18 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
         return;
     struct sync_buffer b;
     tir_sync_view(who->agent, inst, of, &b);
+    const bool anywhere = tir_sync_reads_anywhere(r->p, inst);
+    if (anywhere) {
+        b.box = of->box;
+        b.exact = true;
+    }
     struct sync_record record = tir_sync_ordinary(who, inst, access);
     tir_sync_note_crew(who->agent, &record);
     record.layout = b.reshaped ? NULL : tile->layout;
     memcpy(record.dims, b.dim, sizeof record.dims);
-    record.same = indexed ? 0 : same_elements(r, who->agent, inst, tile, &b);
+    record.same = indexed || anywhere ? 0 : same_elements(r, who->agent, inst, tile, &b);
     b.exact &= !in_part;
-    if (!tile->rank && !in_part)
+    if (!tile->rank && !in_part && !anywhere)
         tir_sync_points(r, who, inst, of, &record);
     tir_sync_note_place(r, &b, &record);
     bool each = access == SYNC_WRITE && tir_sync_is_by_threads(r->p, inst) &&

@@ -128,7 +128,8 @@ static bool matters(const struct family *f, const struct tir_inst *inst, uint32_
     case TIR_OP_STORE:
     case TIR_OP_ATOMIC:
         // A value loaded from a tensor is unknown, from any place.
-        return tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL;
+        return tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL &&
+               !tir_sync_reads_anywhere(p, inst);
     case TIR_OP_COPY_ASYNC:
         return i == TIR_COPY_TO || i == TIR_COPY_MBAR || i == TIR_COPY_CTAS ||
                tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL;

@@ -142,7 +142,7 @@ static void need_of_event(struct walker *w, const struct tir_inst *inst)
     case TIR_OP_LOAD:
     case TIR_OP_STORE:
     case TIR_OP_ATOMIC:
-        if (tir_sync_is_shared(tir_ref_base(inst)))
+        if (tir_sync_is_shared(tir_ref_base(inst)) && !tir_sync_reads_anywhere(w->p, inst))
             need_slice(w, inst);
         if (inst->op == TIR_OP_ATOMIC)
             need(w, inst->operands[TIR_ATOMIC_SCRATCH]);
@@ -469,6 +469,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->tensors = bitset_new(p->cx->scratch, f->value_count);
     p->ranges = tir_ranges_new(p->cx->scratch, f);
     tir_sync_find_roots(p);
+    tir_sync_find_anywhere(p);
     tir_sync_find_tensors(p);
     tir_sync_find_carried(p);
     for (uint32_t i = 0; i < p->roots.len; i++)

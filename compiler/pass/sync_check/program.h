@@ -62,6 +62,7 @@ struct sync_program {
     struct bitset needed;         // values that decide their effect, by id
     struct bitset places;         // values that decide where in tensors they are, by id
     struct bitset tensors;        // that are loaded and stored, by value id
+    struct bitset anywhere;       // buffers whose loads are taken to read all of them, by value id
     struct bitset fixed;          // values that an agent computes once, by id
     struct bitset constant;       // and that no argument of the kernel decides
     const struct tir_ranges *ranges; // of integers
@@ -200,6 +201,8 @@ const struct tir_inst *tir_sync_find_spin(struct sync_program *p);
 void tir_sync_find_waits(struct sync_program *p); // notes those for a flag in a tensor
 // A fence of a CTA, a cluster, the GPU or the system.
 bool tir_sync_is_scope_fence(const struct tir_inst *inst);
+// Whether the load may read any place of its buffer, whatever its indices are (anywhere.c).
+bool tir_sync_reads_anywhere(const struct sync_program *p, const struct tir_inst *inst);
 // PTX that waits, orders or goes to memory (ptx.c).
 bool tir_sync_ptx_orders(const struct tir_inst *inst);
 // PTX whose results are all that it does.

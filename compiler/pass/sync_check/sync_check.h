@@ -140,6 +140,7 @@ int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t 
 struct sync_value tir_sync_each(const struct sync_agent *a, const int64_t *each);
 
 // tiles.c: scalars of tiles.
+void tir_sync_find_anywhere(struct sync_program *p);
 void tir_sync_find_sources(struct sync_program *p);
 // A number that is the same for the same computation on the same tiles.
 uint64_t tir_sync_of_tiles(const struct sync_run *r, const struct sync_agent *a,
