@@ -48,6 +48,7 @@ def read_numbers(text, element, count):
 def bindings(lines, source, folder):
     """What to say about each parameter; dimensions follow from the kernel's signature."""
     given = []
+    names = {}  # of expressions in the signature
     for line in lines:
         meta = re.match(r"//: -D (\S+)", line)
         if meta:
@@ -63,8 +64,10 @@ def bindings(lines, source, folder):
         declared = re.search(r"\b%s: (?:inout |out )?\w+\[([^]]+)\]" % name, source).group(1)
         for axis, (dim, n) in enumerate(zip(declared.split(", "), shape)):
             is_meta = re.search(r"^//: -D %s=" % re.escape(dim), source, re.MULTILINE)
-            if not dim.isdigit() and not is_meta:  # the size of an expression is called after the tensor
-                given.append(f"{dim if dim.isidentifier() else f'{name}_{axis}'}={n}")
+            if not dim.isdigit() and not is_meta:
+                # The size of an expression is called after the first tensor that has it.
+                called = dim if dim.isidentifier() else names.setdefault(dim, f"{name}_{axis}")
+                given.append(f"{called}={n}")
         count = 1
         for n in shape:
             count *= n
