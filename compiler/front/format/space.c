@@ -249,7 +249,22 @@ static bool begins_params(const format_tokens *v, uint32_t i)
            (v->at[name - 1].kind == TIR_TOK_KERNEL || v->at[name - 1].kind == TIR_TOK_FN);
 }
 
-enum { RANK_CLAUSE = 1, RANK_COMMA, RANK_VALUE, RANK_LOGIC, RANK_OPERATOR, RANKS };
+enum { RANK_CLAUSE = 1, RANK_COMMA, RANK_VALUE, RANK_LOGIC, RANK_SUM, RANK_PRODUCT, RANKS };
+
+static uint16_t rank_of(enum tir_token_kind operator)
+{
+    switch (operator) {
+    case TIR_TOK_AND_AND:
+    case TIR_TOK_OR_OR:
+        return RANK_LOGIC;
+    case TIR_TOK_MUL:
+    case TIR_TOK_DIV:
+    case TIR_TOK_REM:
+        return RANK_PRODUCT;
+    default:
+        return RANK_SUM;
+    }
+}
 
 // Outer levels first; in one level clauses and options, then commas, then the looser operators.
 static uint16_t break_rank(const format_tokens *v, uint32_t i)
@@ -263,7 +278,7 @@ static uint16_t break_rank(const format_tokens *v, uint32_t i)
     if (a->kind == TIR_TOK_COMMA)
         rank = RANK_COMMA;
     else if (is_binary(v, i))
-        rank = b->kind == TIR_TOK_AND_AND || b->kind == TIR_TOK_OR_OR ? RANK_LOGIC : RANK_OPERATOR;
+        rank = rank_of(b->kind);
     else if (b->kind == TIR_TOK_QUESTION || (b->kind == TIR_TOK_COLON && ends_choice(v, i)))
         rank = RANK_LOGIC;
     else if (b->kind == TIR_TOK_NAME && (a->kind == TIR_TOK_RPAREN || is(b, "where")))
