@@ -552,15 +552,16 @@ static void check_mbarrier(struct sync_run *r, const struct sync_mbarrier *m,
         fail_early(r, m, m->early_for);
         return;
     }
-    if (m->copy && end->known[m->strand] < m->copy_phase) {
-        tir_sync_fail(r, TIR_E_SYNC_RACE, m->copy, NULL, NULL,
-                      "the kernel may end while this copy is in flight: no wait for its mbarrier");
+    const bool is_ring = m->init && tir_attr_int(m->init, TIR_ATTR_awaited, 0);
+    const bool copies = m->copy && end->known[m->strand] < m->copy_phase;
+    if (is_ring && (copies || end->known[m->strand] < m->completed)) {
+        tir_sync_fail(r, TIR_E_SYNC_RACE, copies ? m->copy : m->arrive, m->init, "the ring is here",
+                      "a slot is put here that no get takes before the CTA ends");
         return;
     }
-    if (m->init && tir_attr_int(m->init, TIR_ATTR_awaited, 0) &&
-        end->known[m->strand] < m->completed) {
-        tir_sync_fail(r, TIR_E_SYNC_RACE, m->arrive, m->init, "the ring is here",
-                      "a slot is put here that no get takes before the CTA ends");
+    if (copies) {
+        tir_sync_fail(r, TIR_E_SYNC_RACE, m->copy, NULL, NULL,
+                      "the kernel may end while this copy is in flight: no wait for its mbarrier");
         return;
     }
     for (uint32_t i = 0; i < r->agent_count; i++)
