@@ -146,6 +146,55 @@ void tir_interp_iota(struct interp *in, const struct tir_inst *inst)
     }
 }
 
+// How far the pixel is from the base pixel along dimension d of a tensor of rank `rank`.
+static int64_t pixel_offset(struct interp *in, const struct tir_inst *inst, uint32_t rank,
+                            uint32_t d)
+{
+    const uint32_t which = TIR_PIXEL_DIMS + 1 + d - rank; // the last one is dx
+    const struct tir_value *by = d ? inst->operands[TIR_PIXEL_DZ + which] : NULL;
+    const int64_t offset = by ? tir_interp_uniform(in, inst, by).i : 0;
+    if (offset < 0 || offset > tir_most_pixel_offset(rank))
+        tir_interp_fail(in, inst, TIR_ERR_INVALID,
+                        "pixels are %lld from their base pixels; it is 0 to %lld for a tensor of "
+                        "rank %u",
+                        (long long)offset, (long long)tir_most_pixel_offset(rank), rank);
+    return offset;
+}
+
+// Base pixels go row by row, image by image, from the first one on.
+void tir_interp_pixel_index(struct interp *in, const struct tir_inst *inst)
+{
+    const struct buffer *of = tir_interp_buffer(in, inst, inst->operands[TIR_PIXEL_OF]);
+    const struct tir_attr *low = tir_attr_find(inst, TIR_ATTR_low);
+    const struct tir_attr *high = tir_attr_find(inst, TIR_ATTR_high);
+    const struct tir_attr *strides = tir_attr_find(inst, TIR_ATTR_strides);
+    const uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
+    int64_t at[TIR_MAX_RANK], step[TIR_MAX_RANK], end[TIR_MAX_RANK], offset[TIR_MAX_RANK];
+    for (uint32_t d = 0; d + 1 < of->rank; d++) {
+        at[d] = tir_interp_uniform(in, inst, inst->operands[TIR_PIXEL_FIRST + d]).i;
+        step[d] = strides ? strides->list[d] : 1;
+        offset[d] = pixel_offset(in, inst, of->rank, d);
+        end[d] = d ? of->shape[d] + high->list[d - 1] : INT64_MAX;
+        const int64_t begin = d ? low->list[d - 1] : 0;
+        if (at[d] < begin || at[d] >= end[d] || (at[d] - begin) % step[d])
+            tir_interp_fail(in, inst, TIR_ERR_INVALID,
+                            "the first pixel is at %lld in dimension %u, where base pixels go from "
+                            "%lld to %lld by %lld",
+                            (long long)at[d], d, (long long)begin, (long long)end[d] - 1,
+                            (long long)step[d]);
+    }
+    const struct tir_value *result = tir_result(inst);
+    union tir_number *to = tir_interp_write(in, result);
+    const int64_t count = tir_type_count(result->type);
+    for (int64_t i = 0; i < count; i++) {
+        to[i].i = at[axis] + offset[axis];
+        uint32_t d = of->rank - 1;
+        while (--d && (at[d] += step[d]) >= end[d])
+            at[d] = low->list[d - 1];
+        at[0] += d == 0;
+    }
+}
+
 // A reduction or scan in progress: how two values combine.
 struct combine {
     const struct tir_inst *inst;

@@ -103,6 +103,7 @@ bool tir_interp_step(enum tir_elem elem, int64_t *x, int64_t step);
     X(PERMUTE, permute)               \
     X(EXTRACT, extract)               \
     X(IOTA, iota)                     \
+    X(PIXEL_INDEX, pixel_index)       \
     X(CONVERT_LAYOUT, convert_layout) \
     X(REDUCE, reduce)                 \
     X(SCAN, scan)                     \

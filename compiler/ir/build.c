@@ -287,6 +287,14 @@ void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key k
     attr_slot(f, inst, key)->text = tir_str_copy(f->module->arena, text);
 }
 
+bool tir_same_list(const struct tir_inst *a, const struct tir_inst *b, enum tir_attr_key key)
+{
+    const struct tir_attr *x = tir_attr_find(a, key), *y = tir_attr_find(b, key);
+    return x && y ? x->list_count == y->list_count &&
+                        !memcmp(x->list, y->list, x->list_count * sizeof(*x->list))
+                  : x == y;
+}
+
 void tir_copy_attr(struct tir_func *f, struct tir_inst *to, const struct tir_inst *from,
                    enum tir_attr_key key)
 {

@@ -155,6 +155,11 @@ static const struct tir_type *rule_push(struct tir_query *q)
 // cuTensorMapEncodeIm2col), and so has the copy, without a sign.
 static const int64_t pixel_limits[] = {[3] = 1 << 15, [4] = 1 << 7, [5] = 1 << 4};
 
+int64_t tir_most_pixel_offset(uint32_t rank)
+{
+    return 2 * pixel_limits[rank] - 1;
+}
+
 static bool is_corner(const struct tir_attr *corner, uint32_t rank)
 {
     const int64_t limit = pixel_limits[rank];
@@ -171,8 +176,32 @@ static bool is_offset(const struct tir_value *by, bool has_dim, uint32_t rank)
     int64_t number;
     if (!by)
         return true;
-    return has_dim &&
-           (!tir_is_const_int(by, &number) || (number >= 0 && number < 2 * pixel_limits[rank]));
+    return has_dim && (!tir_is_const_int(by, &number) ||
+                       (number >= 0 && number <= tir_most_pixel_offset(rank)));
+}
+
+static bool strides_fit(uint32_t rank, const struct tir_attr *strides)
+{
+    for (uint32_t d = 0; strides && d < strides->list_count; d++)
+        if (strides->list[d] < 1 || strides->list[d] > TIR_MAX_STRIDE)
+            return false;
+    return !strides ||
+           (strides->list_count == rank && strides->list[0] == 1 && strides->list[rank - 1] == 1);
+}
+
+bool tir_corners_fit(uint32_t rank, const struct tir_attr *low, const struct tir_attr *high,
+                     const struct tir_attr *strides)
+{
+    return rank >= 3 && rank <= 2 + TIR_PIXEL_DIMS && is_corner(low, rank) &&
+           is_corner(high, rank) && strides_fit(rank, strides);
+}
+
+bool tir_pixel_offsets_fit(uint32_t rank, struct tir_value *const *offsets)
+{
+    for (uint32_t i = 0; i < TIR_PIXEL_DIMS; i++)
+        if (!is_offset(offsets[i], i + rank >= 2 + TIR_PIXEL_DIMS, rank))
+            return false;
+    return true;
 }
 
 bool tir_pixels_fit(const struct tir_inst *copy)
@@ -180,18 +209,14 @@ bool tir_pixels_fit(const struct tir_inst *copy)
     const uint32_t rank = tir_ref_base(copy)->type->rank;
     const struct tir_attr *box = tir_attr_find(copy, TIR_ATTR_box);
     const bool is_copy = copy->op == TIR_OP_COPY_ASYNC;
-    if (rank < 3 || rank > 2 + TIR_PIXEL_DIMS || box->list[rank - 1] <= 0 ||
-        !is_corner(tir_attr_find(copy, TIR_ATTR_low), rank) ||
-        !is_corner(tir_attr_find(copy, TIR_ATTR_high), rank))
+    if (!tir_corners_fit(rank, tir_attr_find(copy, TIR_ATTR_low),
+                         tir_attr_find(copy, TIR_ATTR_high), NULL) ||
+        box->list[rank - 1] <= 0)
         return false;
     for (uint32_t d = 0; d + 1 < rank; d++)
         if (box->list[d])
             return false;
-    for (uint32_t i = 0; i < TIR_PIXEL_DIMS; i++)
-        if (!is_offset(copy->operands[(is_copy ? TIR_COPY_DZ : TIR_PIXELS_DZ) + i],
-                       i + rank >= 2 + TIR_PIXEL_DIMS, rank))
-            return false;
-    return true;
+    return tir_pixel_offsets_fit(rank, copy->operands + (is_copy ? TIR_COPY_DZ : TIR_PIXELS_DZ));
 }
 
 static bool pixels_follow(struct tir_query *q)

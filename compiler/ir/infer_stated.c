@@ -140,6 +140,36 @@ static const struct tir_type *stated_extract(struct tir_query *q)
                                    tir_infer_text(q, x));
 }
 
+static bool are_i64(struct tir_value *const *v, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (v[i] && (!tir_type_is_scalar(v[i]->type) || v[i]->type->elem != TIR_I64))
+            return false;
+    return true;
+}
+
+static const struct tir_type *stated_pixels(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    const struct tir_type *of = tir_infer_operand(q, TIR_PIXEL_OF), *t = q->stated;
+    const uint32_t count = inst->operand_count - TIR_PIXEL_FIRST;
+    uint32_t axis;
+    if (of->space != TIR_SPACE_GLOBAL ||
+        !tir_corners_fit(of->rank, tir_attr_find(inst, TIR_ATTR_low),
+                         tir_attr_find(inst, TIR_ATTR_high),
+                         tir_attr_find(inst, TIR_ATTR_strides)) ||
+        !tir_pixel_offsets_fit(of->rank, inst->operands + TIR_PIXEL_DZ))
+        return tir_infer_refuse(q, "%s has no such pixels", tir_infer_text(q, of));
+    if (count + 1 != of->rank || !are_i64(inst->operands + TIR_PIXEL_DZ, TIR_PIXEL_DIMS + count))
+        return tir_infer_refuse(q,
+                                "the first pixel has an i64 for each dimension of %s but the "
+                                "last, and the distance is of i64",
+                                tir_infer_text(q, of));
+    if (!tir_type_is_tile(t) || t->rank != 1 || t->elem != TIR_I64)
+        return tir_infer_refuse(q, "the indices of pixels are a tile of i64 of rank 1");
+    return tir_infer_axis(q, count, &axis) ? t : NULL;
+}
+
 static const struct tir_type *stated_remote(struct tir_query *q)
 {
     struct tir_type t = *tir_infer_operand(q, 0);
@@ -249,6 +279,8 @@ const struct tir_type *tir_infer_stated(struct tir_query *q)
         if (!tir_type_is_tile(t) || !tir_elem_is_int(t->elem))
             return tir_infer_refuse(q, "indices must be a tile of integers");
         return tir_infer_axis(q, t->rank, &axis) ? t : NULL;
+    case TIR_OP_PIXEL_INDEX:
+        return stated_pixels(q);
     case TIR_OP_CONVERT_LAYOUT:
         if (!t->layout || !tir_infer_same_but_layout(tir_infer_operand(q, 0), t))
             return tir_infer_refuse(q, "%s cannot become %s",

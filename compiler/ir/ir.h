@@ -534,7 +534,10 @@ enum tir_operand_position { // those that C code names
     TIR_GATHER_ROWS = TIR_AT(TMA_GATHER, row1), // the second to the fourth
     TIR_ROWS_AT_ONCE = TIR_AT(TMA_GATHER, fixed_count) - TIR_GATHER_ROWS + 1,
     TIR_PIXELS_DZ = TIR_AT(TMA_PIXELS, dz), // to dx
-    TIR_PIXEL_DIMS = 3                      // at most
+    TIR_PIXEL_DIMS = 3,                     // at most
+    TIR_PIXEL_OF = TIR_AT(PIXEL_INDEX, of),
+    TIR_PIXEL_DZ = TIR_AT(PIXEL_INDEX, dz), // to dx
+    TIR_PIXEL_FIRST = TIR_AT(PIXEL_INDEX, fixed_count)
 };
 #define TIR_TIED_REGISTERS              256 // of a thread, in one lowered await or wgmma_fence
 // Where one name serves several operations.
@@ -601,6 +604,13 @@ static inline bool tir_copies_pixels(const struct tir_inst *copy)
     return tir_attr_find(copy, TIR_ATTR_low) || tir_attr_find(copy, TIR_ATTR_high);
 }
 bool tir_pixels_fit(const struct tir_inst *copy); // its slice, corners and offsets to each other
+// Has a tensor of this rank such pixels, from `low` to the last one + `high`, taken by `strides`
+// (NULL: 1)?
+bool tir_corners_fit(uint32_t rank, const struct tir_attr *low, const struct tir_attr *high,
+                     const struct tir_attr *strides);
+int64_t tir_most_pixel_offset(uint32_t rank); // along each dimension of such a tensor
+// Can pixels be so far from their base pixels along each of dz, dy, dx? NULL: they are not.
+bool tir_pixel_offsets_fit(uint32_t rank, struct tir_value *const *offsets);
 // The index tile of a copy that single threads start, now or when its put is lowered: rows that it
 // names one by one. NULL: none.
 struct tir_value *tir_copied_rows(const struct tir_inst *copy);
@@ -690,6 +700,8 @@ void tir_set_word(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key k
 void tir_set_list(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key,
                   const int64_t *list, uint32_t count);
 // As `from` has it; if it has none, nothing changes.
+// Do both have the same list, or none?
+bool tir_same_list(const struct tir_inst *a, const struct tir_inst *b, enum tir_attr_key key);
 void tir_copy_attr(struct tir_func *f, struct tir_inst *to, const struct tir_inst *from,
                    enum tir_attr_key key);
 void tir_drop_attr(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key);

@@ -408,7 +408,7 @@ static void check_cache(struct verifier *v, const struct tir_inst *inst)
 static void check_strides(struct verifier *v, const struct tir_inst *inst)
 {
     const struct tir_attr *strides = tir_attr_find(inst, TIR_ATTR_strides);
-    if (!strides)
+    if (!strides || !tir_ops[inst->op].has_ref)
         return;
     const uint32_t rank = tir_ref_base(inst)->type->rank;
     bool right = strides->list_count == rank && rank && strides->list[rank - 1] == 1;

@@ -7,6 +7,7 @@
 
 #include "ir/effect.h"
 #include "ir/walk.h"
+#include "pass/async/pixels.h"
 #include "pass/sync/shared.h"
 
 const char *const tir_topic_names[TIR_TOPIC_COUNT] = {
@@ -108,9 +109,10 @@ void tir_receipt_tma(struct tir_pass_cx *cx, struct tir_span span, const struct 
 {
     const char *name = tir_ref_base(load)->name;
     tir_receipt_add(cx, TIR_TOPIC_COPY, span, "copy of %s: tma%s%s", name ? name : "a tensor",
-                    tir_copied_rows(load)     ? ", four rows at a time"
-                    : tir_copies_pixels(load) ? ", pixels in the order of images"
-                                              : "",
+                    tir_copied_rows(load) ? ", four rows at a time"
+                    : tir_copies_pixels(load) || tir_pixels_of(load)
+                        ? ", pixels in the order of images"
+                        : "",
                     tir_rounds(load, to) ? ", which rounds to tf32" : "");
 }
 

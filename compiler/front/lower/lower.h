@@ -404,6 +404,9 @@ const struct ast_expr *call_arg(const struct call *c, uint32_t i); // i-th by po
 // The word that e is, of an attribute.
 bool lower_attr_word(struct lower *l, const struct call *c, enum tir_attr_key key,
                      const struct ast_expr *e, enum tir_word *out);
+// The compile-time integers of a list. False: reported.
+bool lower_int_list(struct lower *l, const struct ast_expr *e, int64_t list[TIR_MAX_ITERS],
+                    uint32_t *count);
 // Inlines fn on values that are already there; reduction bodies use it too.
 bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, const val_list *args,
                   const struct call *metas, val_list *results);
@@ -420,6 +423,10 @@ bool lower_check_names(struct lower *l, const ast_args *args, const struct name_
 void lower_unknown_name(struct lower *l, struct tir_span span, enum tir_diag_code code,
                         const char *name, const struct name_list *list);
 const struct ast_arg *arg_named(const ast_args *args, const char *name); // NULL: absent
+// Pixels that a load names by its first one (pixels.c): what such a load may say, and the slice of
+// them. False: reported.
+void lower_pixel_names(struct lower *l, struct name_list *names);
+bool lower_pixels(struct lower *l, const struct call *c, struct slice *s);
 
 struct options {
     const struct ast_arg *arg[AST_OPTION_COUNT]; // NULL: absent

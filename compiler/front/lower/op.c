@@ -367,18 +367,28 @@ bool lower_attr_word(struct lower *l, const struct call *c, enum tir_attr_key ke
     return *out != TIR_WORD_NONE;
 }
 
-static bool attr_list(struct lower *l, struct tir_inst *inst, enum tir_attr_key key,
-                      const struct ast_expr *e)
+bool lower_int_list(struct lower *l, const struct ast_expr *e, int64_t list[TIR_MAX_ITERS],
+                    uint32_t *count)
 {
-    int64_t list[TIR_MAX_ITERS];
-    if (e->kind != AST_LIST || e->items.len > TIR_COUNT_OF(list)) {
+    if (e->kind != AST_LIST || e->items.len > TIR_MAX_ITERS) {
         lower_error(l, e->span, TIR_E_ARGUMENTS, "expected a list such as [1, 0]");
         return false;
     }
     for (uint32_t i = 0; i < e->items.len; i++)
         if (!const_int(l, e->items.at[i], "an item of the list", &list[i]))
             return false;
-    tir_set_list(l->f, inst, key, list, e->items.len);
+    *count = e->items.len;
+    return true;
+}
+
+static bool attr_list(struct lower *l, struct tir_inst *inst, enum tir_attr_key key,
+                      const struct ast_expr *e)
+{
+    int64_t list[TIR_MAX_ITERS];
+    uint32_t count;
+    if (!lower_int_list(l, e, list, &count))
+        return false;
+    tir_set_list(l->f, inst, key, list, count);
     return true;
 }
 
@@ -448,6 +458,8 @@ static bool check_names(struct lower *l, struct op_call *o)
             vec_push(l->arena, &names.names, o->info->operands[i].name);
     for (uint32_t i = 0; i < o->info->attr_count; i++)
         vec_push(l->arena, &names.names, tir_attr_infos[o->info->attrs[i].key].name);
+    if (o->op == TIR_OP_LOAD && !l->is_ir)
+        lower_pixel_names(l, &names);
     return lower_check_names(l, &o->c->e->args, &names);
 }
 
@@ -603,7 +615,11 @@ bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *ou
     struct op_call o = {.c = c, .op = op, .info = &tir_ops[op]};
     for (uint32_t i = 0; i < MAX_FIXED; i++)
         o.fixed[i] = (struct val){VAL_VOID, {0}};
-    if (!check_names(l, &o) || !lower_positional(l, &o) || !lower_optional(l, &o))
+    if (!check_names(l, &o) || !lower_positional(l, &o))
+        return false;
+    if (op == TIR_OP_LOAD && !l->is_ir && !lower_pixels(l, c, &o.slice))
+        return false;
+    if (!lower_optional(l, &o))
         return false;
     struct val v;
     bool evaluates = !c->stated_count && !l->in_host && !l->is_ir;

@@ -35,6 +35,7 @@
 #include "pass/async/cp_async.h"
 #include "pass/async/mma_ring.h"
 #include "pass/async/pipeline.h"
+#include "pass/async/pixels.h"
 #include "pass/async/room.h"
 #include "pass/async/stride.h"
 #include "pass/async/tma.h"
@@ -203,6 +204,8 @@ static bool fills_slot(struct async *as, struct tir_inst *copy)
                            "copy of %s: not by tensor copies, because %s", name, why);
         return false;
     }
+    if (tir_pixels_of(copy))
+        tir_state_pixels(as->f, copy);
     tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
     tir_receipt_tma(as->cx, copy->span, copy, copy->operands[TIR_COPY_TO]);
     as->changed = true;
@@ -389,6 +392,7 @@ enum tir_change tir_pass_async_copy(struct tir_func *f, struct tir_pass_cx *cx)
     run_block(&as, f->body);
     if (as.staged)
         settle_commits(&as);
+    as.changed |= tir_expand_pixels(f, cx->scratch);
     as.changed |= tir_make_async_stores(f, cx);
     return as.changed ? TIR_CHANGED : TIR_UNCHANGED;
 }

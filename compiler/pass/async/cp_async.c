@@ -10,6 +10,7 @@
 
 #include "ir/crew.h"
 #include "ir/walk.h"
+#include "pass/async/pixels.h"
 #include "pass/async/stride.h"
 #include "pass/layout/staging.h"
 
@@ -224,6 +225,8 @@ static struct tir_value *laid_out_for(struct tir_func *f, struct tir_inst *copy,
     if (v->def)
         b = (struct tir_builder){f, v->def->block, v->def->next, copy->span};
     struct tir_value *operands[] = {v, NULL};
+    if (v->def && v->def->op == TIR_OP_PIXEL_INDEX)
+        return tir_pixels_in_layout(&b, v, l);
     const struct tir_type *type = tir_type_with_layout(f->module->types, v->type, l);
     struct tir_value *y = tir_build1(&b, TIR_OP_CONVERT_LAYOUT, type, operands, 2);
     y->name = v->name;

@@ -7,6 +7,8 @@
 
 #include "pass/async/stride.h"
 
+#include "pass/async/pixels.h"
+
 #define DEPTH 8 // operations that are looked through
 
 static bool is_line(const struct tir_type *t)
@@ -132,6 +134,10 @@ void tir_strides_of(const struct tir_inst *slice, int64_t strides[TIR_MAX_RANK])
 {
     const struct tir_attr *box = tir_attr_find(slice, TIR_ATTR_box);
     uint32_t dim = 0;
+    if (tir_pixels_of(slice)) { // rows of the tile, whose steps are those of images
+        strides[0] = strides[1] = 1;
+        return;
+    }
     for (uint32_t d = 0; d < box->list_count; d++)
         if (box->list[d])
             strides[dim++] = tir_counts_along(slice, d) ? stride_of(tir_ref_indices(slice)[d])
@@ -141,6 +147,10 @@ void tir_strides_of(const struct tir_inst *slice, int64_t strides[TIR_MAX_RANK])
 void tir_state_strides(struct tir_func *f, struct tir_inst *copy)
 {
     const struct tir_attr *old = tir_attr_find(copy, TIR_ATTR_box);
+    if (tir_pixels_of(copy)) {
+        tir_state_pixels(f, copy);
+        return;
+    }
     struct tir_builder b = tir_builder_before(f, copy);
     int64_t box[TIR_MAX_RANK], strides[TIR_MAX_RANK], most = 1;
     const uint32_t rank = old->list_count;

@@ -12,7 +12,8 @@ const char *tir_index_refusal(const struct tir_inst *slice, uint32_t d);
 bool tir_counts_along(const struct tir_inst *load, uint32_t d);
 // The distance between neighbours of a slice along each dimension of its tile, in a tensor map.
 void tir_strides_of(const struct tir_inst *slice, int64_t strides[TIR_MAX_RANK]);
-// Replaces the index tiles of a tensor copy by where they start and the attribute strides.
+// Replaces the index tiles of a tensor copy by where they start and the attribute strides, or by
+// what it says of pixels.
 void tir_state_strides(struct tir_func *f, struct tir_inst *copy);
 
 #endif

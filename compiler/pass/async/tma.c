@@ -12,6 +12,7 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
+#include "pass/async/pixels.h"
 #include "pass/async/stride.h"
 #include "tir/artifact.h"
 
@@ -145,7 +146,10 @@ static const char *refuse_box(const struct tir_inst *access)
     uint32_t last = base->type->rank - 1, bits = tir_elems[base->type->elem].bits;
     if (base->type->rank > TIR_TMA_MAX_RANK)
         return "a tensor map has 5 dimensions at most";
-    for (uint32_t d = 0; d <= last; d++)
+    const struct tir_inst *pixels = tir_pixels_of(access);
+    if (pixels && pixels->results[0]->type->shape[0] > TIR_TMA_MAX_PIXELS)
+        return "a tensor copy has 1024 pixels at most";
+    for (uint32_t d = 0; d <= last && !pixels; d++)
         if (box->list[d] < 0 && !tir_counts_along(access, d))
             return tir_index_refusal(access, d);
     if (box->list[last] == 0)
@@ -169,12 +173,21 @@ static bool has_same_strides(const struct tir_inst *a, const struct tir_inst *b)
     return true;
 }
 
+// As many pixels, from the same corners.
+static bool has_same_pixels(const struct tir_inst *a, const struct tir_inst *b)
+{
+    const bool both = a->op == TIR_OP_COPY_ASYNC && tir_copies_pixels(a) &&
+                      b->op == TIR_OP_COPY_ASYNC && tir_copies_pixels(b);
+    return !both ||
+           (tir_same_list(a, b, TIR_ATTR_low) && tir_same_list(a, b, TIR_ATTR_high) &&
+            a->operands[TIR_COPY_TO]->type->shape[0] == b->operands[TIR_COPY_TO]->type->shape[0]);
+}
+
 // Would both take the same map? Their swizzles follow from their boxes.
 static bool shares_map(const struct tir_inst *a, const struct tir_inst *b)
 {
-    const struct tir_attr *x = tir_attr_find(a, TIR_ATTR_box), *y = tir_attr_find(b, TIR_ATTR_box);
-    return tir_ref_base(a) == tir_ref_base(b) && x->list_count == y->list_count &&
-           !memcmp(x->list, y->list, x->list_count * sizeof(*x->list)) && has_same_strides(a, b);
+    return tir_ref_base(a) == tir_ref_base(b) && tir_same_list(a, b, TIR_ATTR_box) &&
+           has_same_strides(a, b) && has_same_pixels(a, b);
 }
 
 // Tensor maps of f if the copy joins those that there are.

@@ -52,7 +52,7 @@ static bool is_input(const struct tir_func *f, const struct tir_value *v)
 static bool is_cheap_tile(const struct tir_inst *inst)
 {
     return inst->op == TIR_OP_BROADCAST || inst->op == TIR_OP_IOTA || inst->op == TIR_OP_RESHAPE ||
-           inst->op == TIR_OP_PERMUTE;
+           inst->op == TIR_OP_PERMUTE || inst->op == TIR_OP_PIXEL_INDEX;
 }
 
 static bool may_move(const struct licm *l, const struct tir_inst *inst)

@@ -288,6 +288,7 @@ static void tie_inst(struct tir_extents *e, const struct tir_inst *inst)
     const struct tir_value *result = inst->result_count ? inst->results[0] : NULL;
     switch (inst->op) {
     case TIR_OP_IOTA:
+    case TIR_OP_PIXEL_INDEX:
     case TIR_OP_YIELD: // with the operation that it ends a region of
         break;
     case TIR_OP_BROADCAST:

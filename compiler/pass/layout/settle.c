@@ -2,6 +2,7 @@
 // layout, rewriting: types with the layouts that were found, and conversions where two meet.
 
 #include "machine/budget.h"
+#include "pass/async/pixels.h"
 #include "pass/layout/layout.h"
 #include "pass/layout/staging.h"
 
@@ -14,6 +15,7 @@ static bool is_cheap(const struct tir_value *v, uint32_t depth)
         return false;
     switch (v->def->op) {
     case TIR_OP_IOTA:
+    case TIR_OP_PIXEL_INDEX: // a tensor copy counts pixels itself
         return true;
     case TIR_OP_RESHAPE: // other digits than those of its operand may be cut
         if (!tir_type_differs_in_ones(v->type, v->def->operands[0]->type))
@@ -64,6 +66,8 @@ static struct tir_value *in_layout(struct solver *s, struct tir_builder *b, stru
         y->name = v->name;
         return y;
     }
+    if (v->def->op == TIR_OP_PIXEL_INDEX)
+        return tir_pixels_in_layout(b, v, l);
     struct tir_value *operands[4] = {NULL};
     for (uint32_t i = 0; i < v->def->operand_count; i++)
         operands[i] = in_layout(s, b, v->def->operands[i], operand_layout(s, v->def, i, l));

@@ -98,7 +98,8 @@ static bool only_multiplies(struct tir_func *f, const struct tir_pass_cx *cx,
     const struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
     for (const struct tir_inst *inst = loop->regions[0]->first; inst; inst = inst->next) {
         const bool is_part = inst->op == TIR_OP_LOAD || inst->op == TIR_OP_PERMUTE ||
-                             inst->op == TIR_OP_YIELD || is_scalar_arithmetic(inst);
+                             inst->op == TIR_OP_PIXEL_INDEX || inst->op == TIR_OP_YIELD ||
+                             is_scalar_arithmetic(inst);
         if (!is_part && (inst->op != TIR_OP_DOT || !is_brought(f, cx, ranges, inst)))
             return false;
     }

@@ -184,8 +184,11 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
     operands[TIR_COPY_FIXED] = tir_ref_base(load);
     const struct tir_type part = tmem_slot_type(o);
     int64_t parts[TIR_MAX_RANK];
-    for (uint32_t d = 0, at = 0; d < box->list_count; d++) {
+    bool has_tiles = false;
+    for (uint32_t d = 0; d < box->list_count; d++) {
         struct tir_value *start = tir_tmem_of(r, tir_ref_indices(load)[d]);
+        const uint32_t at = tir_slice_dim(load, d);
+        has_tiles |= box->list[d] < 0;
         parts[d] = box->list[d];
         if (box->list[d]) {
             if (o->is_halved && at == o->halved)
@@ -193,7 +196,6 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
             parts[d] = TIR_MIN(parts[d], part.shape[at]); // an index tile stays one
             if (tmem_is_packed(o) && d + 1 == box->list_count)
                 parts[d] = box->list[d];
-            at++;
         }
         operands[TIR_COPY_FIXED + 1 + d] = start;
     }
@@ -203,9 +205,8 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
     tir_set_list(r->p->f, copy, TIR_ATTR_box, parts, box->list_count);
     tir_set_word(r->p->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
     tir_copy_attr(r->p->f, copy, load, TIR_ATTR_cache);
-    for (uint32_t d = 0; d < box->list_count; d++)
-        if (parts[d] < 0)
-            tir_state_strides(r->p->f, copy);
+    if (has_tiles)
+        tir_state_strides(r->p->f, copy);
 }
 
 // Do tensor copies fill the slots?

@@ -10,6 +10,7 @@
 
 #include "ir/walk.h"
 #include "machine/product.h"
+#include "pass/async/pixels.h"
 #include "pass/async/stride.h"
 #include "pass/async/tma.h"
 #include "pass/layout/operand.h"
@@ -23,6 +24,7 @@ const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load)
 {
     const struct tir_value *tensor = tir_ref_base(load);
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    const bool is_pixels = tir_pixels_of(load);
     if (tmem_has_mask_or_pad(load))
         return "an operand has a mask or a pad";
     if (tensor->type->space != TIR_SPACE_GLOBAL || !tir_is_only_read(p->f, tensor))
@@ -30,7 +32,8 @@ const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load)
     if (tensor->type->rank > TIR_TMA_MAX_RANK)
         return "an operand is part of a tensor with more than 5 dimensions";
     for (uint32_t d = 0; d < box->list_count; d++)
-        if (box->list[d] < 0 ? !tir_counts_along(load, d) : box->list[d] > TIR_TMA_MAX_BOX)
+        if (box->list[d] < 0 ? !is_pixels && !tir_counts_along(load, d)
+                             : box->list[d] > TIR_TMA_MAX_BOX)
             return "a tensor copy fetches no such part";
     const int64_t last = box->list[box->list_count - 1];
     if (last >= 0 && (last == 0 || last * tir_elems[tensor->type->elem].bits % (8 * TMA_ROW)))
