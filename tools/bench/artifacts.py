@@ -31,6 +31,7 @@ ATTENTION = EXAMPLES / "attention/attention.tir"
 DEQUANTIZED = EXAMPLES / "12_dequantized/dequantized.tir"
 FP8 = EXAMPLES / "13_fp8/fp8.tir"
 GROUPED = EXAMPLES / "14_grouped/grouped.tir"
+CONVOLUTION = EXAMPLES / "19_convolution/convolution.tir"
 REDUCE = EXAMPLES / "04_reduce/reduce.tir"
 LAYERNORM = EXAMPLES / "05_norm/layernorm.tir"
 RMSNORM = EXAMPLES / "05_norm/rmsnorm.tir"
@@ -135,6 +136,8 @@ def family():
                           (GROUPED, ("grouped", "planned", "gradient"))):
         rows.update({kernel: (path, kernel, {}) for kernel in kernels})
     rows["int8_packed"] = (DEQUANTIZED, "int8_weights", {"PACKED": "true"})
+    for name, metas in (("3x3", {}), ("1x1", {"R": 1, "S": 1, "PAD": 0}), ("half", {"STRIDE": 2})):
+        rows[f"convolution.{name}"] = (CONVOLUTION, "convolution", metas)
     return rows
 
 

@@ -16,6 +16,7 @@ no poison. The peers:
   fp8rows         torch._scaled_mm with a scale for each row
   fp8blocks       the same with 1 x 128 and 128 x 128 blocks
   grouped, planned, gradient  torch._grouped_mm; the table of `planned` is made before
+  convolution_example  cuDNN's conv2d on channels last: 3 x 3, 1 x 1, and 3 x 3 to half the size
 """
 
 import math
@@ -357,6 +358,37 @@ def experts(name):
     return make
 
 
+# ---- convolutions: pixels of images with their channels last
+
+TAPS = {"3x3": (3, 1), "1x1": (1, 1), "half": (3, 2)}  # sides of the filter, and stride
+
+
+def draw_convolution(rng):
+    name = rng.choice(list(TAPS))
+    return f"convolution.{name}", (spread(rng, 1, 64), spread(rng, 7, 112), spread(rng, 64, 512, 8),
+                                   spread(rng, 64, 512, 8), *TAPS[name])
+
+
+def convolution_example(device, batch, side, channels, filters, taps, stride):
+    x = normal(device, batch, side, side, channels, dtype=BF16)
+    w = normal(device, filters, taps, taps, channels, dtype=BF16)
+    planes, kernel = x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2)  # channels last in memory
+    pad = taps // 2
+    many = (side + 2 * pad - taps) // stride + 1
+    y = torch.empty(batch * many * many, filters, device=device, dtype=BF16)
+
+    def theirs():
+        return F.conv2d(planes, kernel, padding=pad, stride=stride)
+
+    def reference():
+        return F.conv2d(planes.float(), kernel.float(), padding=pad,
+                        stride=stride).permute(0, 2, 3, 1).reshape(y.shape)
+    torch.backends.cudnn.benchmark = True  # cuDNN's fastest, found before anything is timed
+    theirs()
+    return Work(theirs, (x, w, y), y, reference, size_of(x, w, y),
+                2 * len(y) * filters * channels * taps * taps, 5e-3)
+
+
 # Kind: what draws the artifact and the size, what makes a set, and a small one for the emulator.
 KINDS = {
     "forward": (draw_forward, forward, ("attention.64causal", (1, 4, 2, 150, 64, True, False))),
@@ -376,4 +408,6 @@ KINDS = {
     "grouped": (draw_experts("grouped"), experts("grouped"), ("grouped", (150, 136, 72, 3))),
     "planned": (draw_experts("planned"), experts("planned"), ("planned", (150, 136, 72, 3))),
     "gradient": (draw_experts("gradient"), experts("gradient"), ("gradient", (150, 136, 72, 3))),
+    "convolution_example": (draw_convolution, convolution_example,
+                            ("convolution.3x3", (2, 9, 64, 72, 3, 1))),
 }
