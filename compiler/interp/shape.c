@@ -176,6 +176,9 @@ void tir_interp_pixel_index(struct interp *in, const struct tir_inst *inst)
         offset[d] = pixel_offset(in, inst, of->rank, d);
         end[d] = d ? of->shape[d] + high->list[d - 1] : INT64_MAX;
         const int64_t begin = d ? low->list[d - 1] : 0;
+        if (!d && at[0] < 0)
+            tir_interp_fail(in, inst, TIR_ERR_INVALID, "the first pixel is in image %lld",
+                            (long long)at[0]);
         if (at[d] < begin || at[d] >= end[d] || (at[d] - begin) % step[d])
             tir_interp_fail(in, inst, TIR_ERR_INVALID,
                             "the first pixel is at %lld in dimension %u, where base pixels go from "

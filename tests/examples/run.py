@@ -374,6 +374,24 @@ def split_k():
     yield ["split_k.tir", "--kernel", "stream", "M=20", "N=300", "K=1000", "ctas=7"]
 
 
+def convolution():
+    small = ["convolution.tir", "-D", "BM=32", "-D", "BN=32", "-D", "BK=16", "-D", "CM=1"]
+    filters = [(1, 0), (2, 0), (3, 1), (5, 2), (3, 0)]
+    for (taps, pad), stride in itertools.product(filters, [1, 2, 3]):
+        metas = ["-D", f"R={taps}", "-D", f"S={taps}", "-D", f"PAD={pad}", "-D", f"STRIDE={stride}"]
+        for sizes in ["B=3 H=5 V=7 C=16 F=33", "B=1 H=9 V=6 C=24 F=32"]:
+            yield [*small, *metas, "-D", "SPLIT=false", *sizes.split()]
+        yield [*small, *metas, "-D", "SPLIT=true", *"B=2 H=6 V=8 C=40 F=20".split()]
+    for more in ["", "X=randn,pad=1", "X=randn,offset=1", "W=randn,pad=3 Y=randn,pad=1"]:
+        yield [*small, "-D", "SPLIT=false", "B=2", "H=6", "V=5", "C=16", "F=32", *more.split()]
+    for arch in ["sm_90a", "sm_100a"]: # the configurations, for pixels that no tile divides
+        for metas in ["BM=128 BN=256", "BM=128 BN=192 CM=2", "BM=64 BN=64 SPLIT=false", "BM=128 BN=128 SPLIT=true"]:
+            given = [word for meta in metas.split() for word in ("-D", meta)]
+            yield ["convolution.tir", *given, f"--arch={arch}", "B=3", "H=9", "V=7", "C=64", "F=200"]
+        yield ["convolution.tir", f"--arch={arch}", "-D", "T=f16", "-D", "OUT=f16", "B=2", "H=5", "V=3", "C=72", "F=64"]
+    yield ["convolution.tir", "B=2", "H=5", "V=6", "C=64", "F=64"]
+
+
 def block():
     for arch in ["sm_80", "sm_90a"]:
         for m, n, k in [(1, 1, 1), (3, 256, 512), (17, 65, 63), (131, 257, 70), (3, 64, 2000)]:
@@ -487,6 +505,7 @@ CASES = {
     "16_block": block,
     "17_cooperative": cooperative,
     "18_block_scales": block_scales,
+    "19_convolution": convolution,
     "attention": attention,
 }
 

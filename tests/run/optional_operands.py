@@ -42,6 +42,8 @@ PROGRAMS = {
     "scan": ("sm_80", "let x = A[:, :];", "let y = scan(x{}, axis = 0, sum);", {}, "O[:, :] = y;"),
     "load": ("sm_80", "", "let y = load(A[:, :]{});",
              {"pad": "1.0", "mask": "iota(64)[None, :] < 9"}, "O[:, :] = y;"),
+    "pixel_index": ("sm_80", "", "let i: i64[64] = pixel_index(X{}, 0, 0, 0, axis = 1, low = [0, 0], high = [0, 0]);",
+                    {"dz": "0", "dy": "1", "dx": "2"}, "O[:, 0] = f32(i);"),
     "store": ("sm_80", "let x = A[:, :];", "store(O[:, :], x{});",
               {"mask": "iota(64)[:, None] < 9"}, ""),
     "dot": ("sm_80", "let x = A[:, :];", "let y = dot(x, x{});", {}, "O[:, :] = y;"),

@@ -87,19 +87,31 @@ struct tir_value *tir_pixels_in_layout(struct tir_builder *b, struct tir_value *
 struct expansion {
     struct tir_func *f;
     struct tir_builder b;
-    const struct tir_inst *index;
-    uint32_t rank; // of the tensor
+    const struct tir_inst *index;          // the numbers are of its pixels; NULL: there are none
+    struct tir_value *count[TIR_MAX_RANK]; // of base pixels along each dimension of images
+    struct tir_value *numbers;             // a tile
 };
-
-static struct tir_value *spread(struct expansion *e, struct tir_value *v)
-{
-    return tir_build1(&e->b, TIR_OP_BROADCAST, e->index->results[0]->type, &v, 1);
-}
 
 static int64_t item(const struct expansion *e, enum tir_attr_key key, uint32_t at, int64_t absent)
 {
     const struct tir_attr *list = tir_attr_find(e->index, key);
     return list ? list->list[at] : absent;
+}
+
+static struct tir_value *plus(struct expansion *e, struct tir_value *v, int64_t n)
+{
+    return n ? tir_binary(&e->b, TIR_OP_ADD, v, tir_const_index(e->f, n)) : v;
+}
+
+static struct tir_value *by(struct expansion *e, enum tir_op op, struct tir_value *v, int64_t n)
+{
+    return n == 1 ? v : tir_binary(&e->b, op, v, tir_const_index(e->f, n));
+}
+
+static struct tir_value *with_all(struct expansion *e, enum tir_op op, struct tir_value *tile,
+                                  struct tir_value *v)
+{
+    return tir_binary(&e->b, op, tile, tir_build1(&e->b, TIR_OP_BROADCAST, tile->type, &v, 1));
 }
 
 // Base pixels along a dimension of images.
@@ -109,66 +121,85 @@ static struct tir_value *count_along(struct expansion *e, uint32_t d)
     const struct tir_param_dim *dim = &param->dims[d];
     struct tir_value *size =
         dim->dim < 0 ? tir_const_index(e->f, dim->constant) : e->f->dims[dim->dim].value;
-    const int64_t more = item(e, TIR_ATTR_high, d - 1, 0) - item(e, TIR_ATTR_low, d - 1, 0);
-    size = tir_binary(&e->b, TIR_OP_ADD, size, tir_const_index(e->f, more));
-    return tir_binary(&e->b, TIR_OP_CEILDIV, size,
-                      tir_const_index(e->f, item(e, TIR_ATTR_strides, d, 1)));
+    size = plus(e, size, item(e, TIR_ATTR_high, d - 1, 0) - item(e, TIR_ATTR_low, d - 1, 0));
+    return by(e, TIR_OP_CEILDIV, size, item(e, TIR_ATTR_strides, d, 1));
 }
 
 // The first pixel's number along a dimension of images.
 static struct tir_value *first_along(struct expansion *e, uint32_t d)
 {
-    struct tir_value *low = tir_const_index(e->f, item(e, TIR_ATTR_low, d - 1, 0));
-    struct tir_value *at = e->index->operands[TIR_PIXEL_FIRST + d];
-    return tir_binary(&e->b, TIR_OP_DIV, tir_binary(&e->b, TIR_OP_SUB, at, low),
-                      tir_const_index(e->f, item(e, TIR_ATTR_strides, d, 1)));
+    struct tir_value *at =
+        plus(e, e->index->operands[TIR_PIXEL_FIRST + d], -item(e, TIR_ATTR_low, d - 1, 0));
+    return by(e, TIR_OP_DIV, at, item(e, TIR_ATTR_strides, d, 1));
 }
 
-static struct tir_value *expand(struct expansion *e)
+static uint32_t rank_of(const struct expansion *e)
 {
-    const uint32_t axis = (uint32_t)tir_attr_int(e->index, TIR_ATTR_axis, 0);
-    struct tir_value *count[TIR_MAX_RANK], *n = e->index->operands[TIR_PIXEL_FIRST];
-    struct tir_value *rest = tir_const_index(e->f, 1); // base pixels for each step along the axis
-    for (uint32_t d = 1; d + 1 < e->rank; d++) {
-        count[d] = count_along(e, d);
-        n = tir_binary(&e->b, TIR_OP_ADD, tir_binary(&e->b, TIR_OP_MUL, n, count[d]),
-                       first_along(e, d));
-        if (d > axis)
-            rest = tir_binary(&e->b, TIR_OP_MUL, rest, count[d]);
+    return e->index->operands[TIR_PIXEL_OF]->type->rank;
+}
+
+static void build_numbers(struct expansion *e)
+{
+    struct tir_value *first = e->index->operands[TIR_PIXEL_FIRST];
+    for (uint32_t d = 1; d + 1 < rank_of(e); d++) {
+        e->count[d] = count_along(e, d);
+        first = tir_binary(&e->b, TIR_OP_MUL, first, e->count[d]);
+        first = tir_binary(&e->b, TIR_OP_ADD, first, first_along(e, d));
     }
-    struct tir_value *i = tir_build1(&e->b, TIR_OP_IOTA, e->index->results[0]->type, NULL, 0);
-    tir_set_int(e->f, i->def, TIR_ATTR_axis, 0);
-    i = tir_binary(&e->b, TIR_OP_ADD, i, spread(e, n));
-    i = tir_binary(&e->b, TIR_OP_DIV, i, spread(e, rest));
+    e->numbers = tir_build1(&e->b, TIR_OP_IOTA, e->index->results[0]->type, NULL, 0);
+    tir_set_int(e->f, e->numbers->def, TIR_ATTR_axis, 0);
+    e->numbers = with_all(e, TIR_OP_ADD, e->numbers, first);
+}
+
+static struct tir_value *build_index(struct expansion *e)
+{
+    const uint32_t axis = (uint32_t)tir_attr_int(e->index, TIR_ATTR_axis, 0), last = rank_of(e) - 1;
+    struct tir_value *i = e->numbers, *rest = NULL; // base pixels of a step along the axis
+    for (uint32_t d = axis + 1; d < last; d++)
+        rest = rest ? tir_binary(&e->b, TIR_OP_MUL, rest, e->count[d]) : e->count[d];
+    if (rest)
+        i = with_all(e, TIR_OP_DIV, i, rest);
     if (!axis)
         return i;
-    i = tir_binary(&e->b, TIR_OP_REM, i, spread(e, count[axis]));
-    struct tir_value *step = tir_const_index(e->f, item(e, TIR_ATTR_strides, axis, 1));
-    struct tir_value *begin = tir_const_index(e->f, item(e, TIR_ATTR_low, axis - 1, 0));
-    struct tir_value *by = e->index->operands[TIR_PIXEL_DZ + TIR_PIXEL_DIMS + 1 + axis - e->rank];
-    if (by)
-        begin = tir_binary(&e->b, TIR_OP_ADD, by, begin);
-    i = tir_binary(&e->b, TIR_OP_MUL, i, spread(e, step));
-    return tir_binary(&e->b, TIR_OP_ADD, i, spread(e, begin));
+    i = with_all(e, TIR_OP_REM, i, e->count[axis]);
+    const int64_t step = item(e, TIR_ATTR_strides, axis, 1),
+                  low = item(e, TIR_ATTR_low, axis - 1, 0);
+    struct tir_value *begin = e->index->operands[TIR_PIXEL_DZ + TIR_PIXEL_DIMS + axis - last];
+    begin = begin ? plus(e, begin, low) : tir_const_index(e->f, low);
+    if (step != 1)
+        i = with_all(e, TIR_OP_MUL, i, tir_const_index(e->f, step));
+    return with_all(e, TIR_OP_ADD, i, begin);
+}
+
+// Does the index tile stand where the numbers of its pixels are at hand?
+static bool has_numbers(const struct expansion *e, const struct tir_inst *index)
+{
+    return e->index && e->index->block == index->block && is_same(e->index, index) &&
+           e->index->results[0]->type == index->results[0]->type;
 }
 
 bool tir_expand_pixels(struct tir_func *f, struct tir_arena *scratch)
 {
     VEC(struct tir_inst *) all = {0};
+    struct expansion e = {.f = f};
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_PIXEL_INDEX)
             vec_push(scratch, &all, inst);
     const uint32_t *uses = tir_count_uses(scratch, f);
     vec_foreach(struct tir_inst *, it, &all) {
         struct tir_value *old = tir_result(*it);
-        if (uses[old->id]) { // tensor copies count themselves
-            struct expansion e = {.f = f, .b = tir_builder_before(f, *it), .index = *it};
-            e.rank = (*it)->operands[TIR_PIXEL_OF]->type->rank;
-            struct tir_value *index = expand(&e);
-            index->name = old->name;
-            tir_replace_uses(f, old, index);
-        }
-        tir_remove(*it);
+        if (!uses[old->id]) // a tensor copy counts itself
+            continue;
+        const bool is_there = has_numbers(&e, *it);
+        e.b = tir_builder_before(f, *it);
+        e.index = *it;
+        if (!is_there)
+            build_numbers(&e);
+        struct tir_value *index = build_index(&e);
+        index->name = old->name;
+        tir_replace_uses(f, old, index);
     }
+    vec_foreach(struct tir_inst *, it, &all)
+        tir_remove(*it);
     return all.len;
 }
