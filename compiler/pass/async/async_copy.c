@@ -24,6 +24,9 @@
 // ring's put will hold, still comes by cp.async: the warps of the put read it themselves. On a
 // target without warpgroups, tensor copies feed loops of products by mma.sync (mma_ring.c).
 //
+// Index tiles of pixels (pixel_index) become the first pixel and the corners of a tensor copy. What
+// is left of them is computed from the numbers of the pixels then (pixels.c).
+//
 // A copy_async of the program without a width gets one by the same rules. So does a store in a put
 // of the program's own that a copy can do alone, to a slot that the put does not read afterwards:
 // the ring waits for it. One commit and one wait stand before the first reader of other copies so
