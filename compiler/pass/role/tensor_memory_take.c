@@ -147,6 +147,8 @@ static const char *take_packed(const struct tmem_plan *p, const struct tmem_oper
     const struct tir_param_dim *dim = &param->dims[last];
     const uint64_t extent = dim->dim < 0 ? (uint64_t)dim->constant
                                          : tir_range_divisor(p->ranges, p->f->dims[dim->dim].value);
+    if (tir_pixels_of(load))
+        return "a tensor copy of pixels brings no packed elements";
     if (o->tile->type->shape[1] % TIR_TMA_PACKED)
         return "a tensor copy brings packed elements 128 of a row at a time";
     if (extent % (uint64_t)bytes)
