@@ -54,8 +54,8 @@ static struct known get(const struct tir_ranges *r, const struct tir_value *v)
 static void set(struct tir_ranges *r, const struct tir_value *v, struct known k)
 {
     struct known all = anything(v->type);
-    if (k.low < all.low || k.high > all.high || k.low > k.high) {  // it may wrap, or is unreachable
-        uint64_t divisor = tir_is_pow2(k.divisor) ? k.divisor : 1; // wrapping keeps powers of two
+    if (k.low < all.low || k.high > all.high || k.low > k.high) { // it may wrap, or is unreachable
+        const uint64_t divisor = k.divisor & -k.divisor;          // wrapping keeps powers of two
         k = all;
         k.divisor = TIR_MIN(divisor, UINT64_C(1) << 30);
     }
