@@ -4,6 +4,7 @@
 #define TIR_COMPILE_COMPILE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/vec.h"
 #include "compile/code.h"
@@ -28,6 +29,7 @@ struct tir_compilation {
     struct tir_nvptx_result code; // generate.c
     bool has_code;                // of all variants, made beside their checks
     uint64_t code_steps;          // that it took
+    atomic_bool is_code_vain;     // one of the checks beside it has failed
     double beside_ms;             // that checks and code took beside each other
     tir_allocator allocator;      // the caller's, for one thread at a time
     pthread_mutex_t calling;      // the caller's functions

@@ -21,11 +21,20 @@ static struct tir_nvptx_options options_for(struct tir_compilation *c, struct ti
                                       .want_llvm = o->outputs >> TIR_OUTPUT_LLVM & 1};
 }
 
+static bool is_vain(void *user)
+{
+    struct tir_compilation *c = user;
+    return atomic_load(&c->is_code_vain) ||
+           (c->meter.is_cancelled && c->meter.is_cancelled(c->meter.user));
+}
+
 void tir_compile_generate_beside(struct tir_compilation *c, struct tir_func *const *funcs,
                                  uint32_t count, void (*beside)(void *user, uint32_t i), void *user)
 {
     const double start = tir_compile_now_ms();
     struct tir_meter meter = c->meter;
+    meter.is_cancelled = is_vain;
+    meter.user = c;
     struct tir_nvptx_options options = options_for(c, &meter);
     options.beside_count = count;
     options.beside = beside;

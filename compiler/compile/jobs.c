@@ -11,9 +11,9 @@
 // stages, then without pairs of CTAs, then without roles, then with mma.sync. The receipt says so.
 // Errors that stay are those of the last attempt, which asks for least.
 //
-// Where code is wanted and there are several processors, checks are left to the end and made beside
-// code generation (check.h). If one of them fails, its variant is compiled again, without leaving
-// any, and the code is made anew.
+// Where code is wanted and there are more processors than variants, checks are left to the end and
+// made beside code generation (check.h). If one of them fails, that stops, its variant is compiled
+// again, without leaving any, and the code is made anew.
 //
 // Running out of memory ends the passes of a variant; the caller's thread then jumps to the
 // boundary itself.
@@ -227,9 +227,12 @@ static void run_job(void *user, uint32_t i)
 
 static void make_check(void *user, uint32_t i)
 {
-    struct tir_check *check = &((struct tir_variant_job *)user)[i].check;
-    if (check->pass && !check->is_made)
-        tir_check_make(check);
+    struct tir_variant_job *job = &((struct tir_variant_job *)user)[i];
+    if (!job->check.pass || job->check.is_made)
+        return;
+    tir_check_make(&job->check);
+    if (!job->check.ok)
+        atomic_store(&job->c->is_code_vain, true);
 }
 
 static void run_refused(void *user, uint32_t i)
@@ -332,20 +335,22 @@ static bool must_require(const struct tir_kernel_code *kernel, uint32_t variant)
     return variant == 0 && (!kernel->is_step || tir_compile_has_dot(kernel->variants[0]));
 }
 
-// What is printed has its order, and text of LLVM is made on one thread.
-static bool may_leave_checks(const struct tir_compilation *c)
+// What is printed has its order, and text of LLVM is made on one thread. Many variants leave no
+// processor idle, and their wrong programs should not wait for code.
+static bool may_leave_checks(const struct tir_compilation *c, uint32_t variants)
 {
     const tir_compile_options *o = &c->request.options;
-    return tir_processors() > 1 && tir_compile_wants_code(c) && runs_all(c) && o->bisect < 0 &&
-           !o->print_after.len && !o->time_passes && !(o->outputs >> TIR_OUTPUT_LLVM & 1);
+    return variants < tir_processors() && tir_compile_wants_code(c) && runs_all(c) &&
+           o->bisect < 0 && !o->print_after.len && !o->time_passes &&
+           !(o->outputs >> TIR_OUTPUT_LLVM & 1);
 }
 
 bool tir_compile_run_passes(struct tir_compilation *c, const struct tir_binding *dims)
 {
-    const bool may_leave = may_leave_checks(c);
     uint32_t count = 0;
     vec_foreach(const struct tir_kernel_code, kernel, &c->kernels)
         count += kernel->count;
+    const bool may_leave = may_leave_checks(c, count);
     c->jobs = arena_array(&c->cx.arena, struct tir_variant_job, count);
     vec_foreach(struct tir_kernel_code, kernel, &c->kernels)
         for (uint32_t v = 0; v < kernel->count; v++)
