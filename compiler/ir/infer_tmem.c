@@ -79,6 +79,11 @@ const struct tir_type *tir_infer_scaled_dot(struct tir_query *q)
         return tir_infer_refuse(q, "%s and %s do not multiply: %lld elements along K, and %lld",
                                 tir_infer_text(q, a), tir_infer_text(q, b), (long long)k,
                                 (long long)tir_scaled_depth(b, 0));
+    if (sb->rank == 2 && sb->shape[1] != b->shape[1] && sb->shape[0] == b->shape[1] &&
+        k % sb->shape[1] == 0)
+        return tir_infer_refuse(
+            q, "the scales of the second are %s where [%lld, %lld] is needed: transpose them",
+            tir_infer_text(q, sb), (long long)sb->shape[1], (long long)sb->shape[0]);
     if (tir_scales_rows(sa, 1) != a->shape[0] || k % tir_scales_count(sa, 1) ||
         tir_scales_rows(sb, 0) != b->shape[1] || k % tir_scales_count(sb, 0))
         return tir_infer_refuse(q,

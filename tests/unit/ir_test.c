@@ -386,7 +386,8 @@ static void inference_says_why_not(void **state)
     struct tir_value *sb = tir_const_float(u.f, ir_tile(&u, TIR_UE8M0, 2, 4), 1);
     struct tir_value *q = tir_const_int(u.f, ir_tile(&u, TIR_U8, 4, 4), 1);
     struct tir_value *scaled[] = {h, g, sum, sa, sb}, *half_scaled[] = {h, g, sum, sa, NULL};
-    struct tir_value *wrong_scales[] = {h, g, sum, sa, sa}, *packed[] = {q, g, sum, sa, sb};
+    struct tir_value *turned_scales[] = {h, g, sum, sa, sa}, *wrong_scales[] = {h, g, sum, sb, sb},
+                     *packed[] = {q, g, sum, sa, sb};
     assert_string_equal(infer(&u, TIR_OP_ADD, xx, 2, NULL), "i32");
     assert_string_equal(infer(&u, TIR_OP_LT, tt, 2, NULL), "bool[8, 4]");
     assert_string_equal(infer(&u, TIR_OP_ADD, xy, 2, NULL), "(operands are i32 and f32)");
@@ -404,9 +405,12 @@ static void inference_says_why_not(void **state)
     assert_string_equal(infer(&u, TIR_OP_DOT, half_scaled, 5, NULL),
                         "(scales of the first and of the second factor go together)");
     assert_string_equal(infer(&u, TIR_OP_DOT, wrong_scales, 5, NULL),
-                        "(the scales are ue8m0[4, 2] and ue8m0[4, 2] for bf16[4, 8] and "
+                        "(the scales are ue8m0[2, 4] and ue8m0[2, 4] for bf16[4, 8] and "
                         "bf16[8, 4]: each row of the first has scales for equal parts of its 8 "
                         "elements, and each column of the second)");
+    assert_string_equal(infer(&u, TIR_OP_DOT, turned_scales, 5, NULL),
+                        "(the scales of the second are ue8m0[4, 2] where [2, 4] is needed: "
+                        "transpose them)");
     assert_string_equal(infer(&u, TIR_OP_CAST, &t, 1, NULL), "(the result type must be stated)");
     assert_string_equal(infer(&u, TIR_OP_CAST, &t, 1, h->type),
                         "(f32[8, 4] is cast to bf16[4, 8])");

@@ -22,16 +22,18 @@ const struct ast_expr *call_arg(const struct call *c, uint32_t i)
     return NULL;
 }
 
-// sum(x, 1), where the axis is an argument by name.
+// sum(x, 1) or scan(x, 1, f), where the axis is an argument by name.
 static void suggest_axis(struct lower *l, const struct call *c, uint32_t most, uint32_t named)
 {
-    const struct ast_expr *extra = call_arg(c, most);
-    tir_str text = extra ? tir_source_text(&l->cx->sources, extra->span) : (tir_str){0};
-    if (c->positional == most + 1 && named >> NAMED_axis & 1 && !call_named(c, "axis") &&
-        extra->kind == AST_INT)
-        tir_fix_at(&l->cx->diags, extra->span,
-                   tir_str_format(l->arena, "axis = " STR_FMT, STR_ARG(text)).ptr,
-                   "the axis is given by name");
+    const struct ast_expr *axis = NULL;
+    for (uint32_t i = 1; i < c->positional && !axis; i++)
+        axis = call_arg(c, i)->kind == AST_INT ? call_arg(c, i) : NULL;
+    if (!axis || c->positional != most + 1 || !(named >> NAMED_axis & 1) || call_named(c, "axis"))
+        return;
+    tir_str text = tir_source_text(&l->cx->sources, axis->span);
+    tir_fix_at(&l->cx->diags, axis->span,
+               tir_str_format(l->arena, "axis = " STR_FMT, STR_ARG(text)).ptr,
+               "the axis is given by name");
 }
 
 // named: bit for bit what it takes by name.
@@ -80,9 +82,19 @@ const struct ast_expr *builtin_named(const struct call *c, enum named_arg name)
     return arg ? arg->value : NULL;
 }
 
-// Does the call mean the operation, where a built-in has its name too?
-static bool means_operation(const struct lower *l, const struct call *c, const struct builtin *b)
+// A value hides the function of its name.
+static bool names_function(struct lower *l, const struct ast_expr *e)
 {
+    const struct symbol *s = e->kind == AST_NAME ? scope_find(l, e->name) : NULL;
+    return !(s && s->val.kind != VAL_FN) && lower_fn_value(l, e);
+}
+
+// Does the call mean the operation, where a built-in has its name too? Operations take no functions.
+static bool means_operation(struct lower *l, const struct call *c, const struct builtin *b)
+{
+    for (uint32_t i = 0; i < c->positional && !l->is_ir; i++)
+        if (names_function(l, call_arg(c, i)))
+            return false;
     return l->is_ir || call_named(c, tir_attr_infos[TIR_ATTR_kind].name) ||
            call_named(c, tir_attr_infos[TIR_ATTR_text].name) || c->positional < b->fewest ||
            c->positional > b->most;

@@ -354,6 +354,17 @@ static bool convert_operands(struct lower *l, struct op_call *o)
 
 // Attributes.
 
+static void suggest_word(struct lower *l, struct tir_span span, enum tir_attr_key key,
+                         const char *name)
+{
+    struct tir_nearest nearest = tir_nearest_to(tir_str_of(name ? name : ""), 2);
+    for (int w = 0; w < TIR_WORD_COUNT; w++)
+        if (tir_words[w].key == key)
+            tir_nearest_try(&nearest, tir_str_of(tir_words[w].name));
+    if (nearest.name.ptr)
+        tir_fix_at(&l->cx->diags, span, nearest.name.ptr, "the nearest name");
+}
+
 bool lower_attr_word(struct lower *l, const struct call *c, enum tir_attr_key key,
                      const struct ast_expr *e, enum tir_word *out)
 {
@@ -361,9 +372,11 @@ bool lower_attr_word(struct lower *l, const struct call *c, enum tir_attr_key ke
     if (e->kind == AST_TYPE && e->type->elem != TIR_NONE && !e->type->dims.len)
         name = tir_elems[e->type->elem].name;
     *out = name ? tir_word_by_name(key, tir_str_of(name)) : TIR_WORD_NONE;
-    if (*out == TIR_WORD_NONE)
+    if (*out == TIR_WORD_NONE) {
         lower_error(l, e->span, TIR_E_ARGUMENTS, "not a value of attribute `%s` of `%s`",
                     tir_attr_infos[key].name, c->name);
+        suggest_word(l, e->span, key, name);
+    }
     return *out != TIR_WORD_NONE;
 }
 
