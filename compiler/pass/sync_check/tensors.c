@@ -12,8 +12,7 @@
 static const struct tir_inst *find_flags(const struct sync_program *p)
 {
     tir_foreach_inst(inst, p->f)
-        if ((inst->op == TIR_OP_PTX && !tir_sync_ptx_computes(inst)) ||
-            tir_sync_is_scope_fence(inst) ||
+        if (inst->op == TIR_OP_PTX || tir_sync_is_scope_fence(inst) ||
             (inst->op == TIR_OP_ATOMIC && (tir_acquires(inst) || tir_releases(inst))))
             return inst;
     return NULL;
