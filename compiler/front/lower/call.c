@@ -89,7 +89,7 @@ static bool names_function(struct lower *l, const struct ast_expr *e)
     return !(s && s->val.kind != VAL_FN) && lower_fn_value(l, e);
 }
 
-// Does the call mean the operation, where a built-in has its name too? Operations take no functions.
+// Does the call mean the operation where a built-in has its name, too? That one takes no functions.
 static bool means_operation(struct lower *l, const struct call *c, const struct builtin *b)
 {
     for (uint32_t i = 0; i < c->positional && !l->is_ir; i++)
