@@ -42,7 +42,8 @@ struct tune {
     struct tir_tensor first[TIR_MAX_PARAMS]; // the outputs of that one
     const char *out;                         // NULL: nothing is stored
     tir_str table;
-    bool is_wrong; // outputs differed
+    bool is_wrong;       // outputs differed
+    tir_str passed_over; // why the last drawn size was
     uint32_t sizes, agreed;
     double log_ratio; // of the model's choice and the best, summed
     struct tir_keep keep;
@@ -471,7 +472,10 @@ static bool pass_over(struct tune *t)
 {
     if (!t->s.options->given[TIR_OPTION_DRAW] || t->s.error->status != TIR_ERR_INVALID)
         return false;
-    tir_say(t->log, "passed over: %s", t->s.error->message);
+    const tir_str why = tir_str_of(t->s.error->message);
+    if (!tir_str_equal(why, t->passed_over)) // a wrong argument is that for each size
+        tir_say(t->log, "passed over: " STR_FMT, STR_ARG(why));
+    t->passed_over = tir_str_copy(t->s.arena, why);
     return true;
 }
 

@@ -337,6 +337,35 @@ static bool names_agree(struct binder *b)
     return true;
 }
 
+// A dimension that is one side of a condition, whose other side is known and no size: it is
+// negative, or overflows. False, with an error that says so.
+static bool is_possible(struct binder *b, uint32_t unknown)
+{
+    const tir_artifact_kernel *kernel = b->out->kernel;
+    int64_t scalars[TIR_MAX_PARAMS] = {0}, value;
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        scalars[i] = b->out->params[i].scalar.i;
+    for (uint32_t i = 0; i < kernel->condition_count; i++) {
+        uint32_t dim;
+        tir_formula sides[2];
+        const tir_formula holds = with_names(b, kernel->conditions[i].holds);
+        if (!sides_of(&holds, &sides[0], &sides[1]) || !one_unknown(b, &holds, &dim) ||
+            dim != unknown)
+            continue;
+        const tir_formula *other = &sides[sides[0].count == 1];
+        if (sides[0].count != 1 && sides[1].count != 1)
+            continue;
+        if (!is_known(b, other))
+            continue;
+        const bool overflows = tir_formula_eval(other, b->out->dims, scalars, &value, NULL);
+        if (overflows || value < 0)
+            return tir_fail(b->error, TIR_ERR_INVALID, STR_FMT ": " STR_FMT " gives a size that %s",
+                            STR_ARG(kernel->name), STR_ARG(kernel->conditions[i].text),
+                            overflows ? "overflows, or divides by zero" : "is negative");
+    }
+    return true;
+}
+
 // Says everything that is missing at once, with a command line that would do.
 static bool nothing_missing(struct binder *b, const char *path)
 {
@@ -346,6 +375,8 @@ static bool nothing_missing(struct binder *b, const char *path)
     tir_text_init(&example, b->arena, 0);
     for (uint32_t i = 0; i < kernel->dim_count; i++)
         if (!b->out->known[i]) {
+            if (!is_possible(b, i))
+                return false;
             tir_text_format(&names, "%s" STR_FMT, names.len ? ", " : "", STR_ARG(kernel->dims[i]));
             tir_text_format(&example, " " STR_FMT "=512", STR_ARG(kernel->dims[i]));
         }

@@ -80,6 +80,10 @@ static bool read_value(struct sizes_reader *r, const char *word, tir_str text, s
     if (!tir_parse_int(from, &first) || !tir_parse_int(to, &last) || first < 0 || last < first)
         return tir_fail(r->error, TIR_ERR_INVALID,
                         "%s: sizes are whole numbers from 0, as in 16,64 or 16..512", word);
+    if (first == 0 && last > 0)
+        return tir_fail(r->error, TIR_ERR_INVALID,
+                        "%s: " STR_FMT " is no range: doubled, 0 stays 0; as in 0,1..%lld", word,
+                        STR_ARG(text), (long long)last);
     vec_push(r->arena, &axis->spans, ((struct span){first, last}));
     for (int64_t value = first;; value *= 2) {
         vec_push(r->arena, &axis->values, value);
@@ -156,7 +160,7 @@ static int64_t draw_value(struct sizes_reader *r, const struct axis *axis)
 {
     const struct span *span = &axis->spans.at[draw_int(r, 0, (int64_t)axis->spans.len - 1)];
     int64_t doublings = 0;
-    if (span->first == 0 || span->first == span->last)
+    if (span->first == span->last)
         return span->last;
     const int64_t most = span->last / span->first;
     while (most >> doublings > 1)
