@@ -2,6 +2,7 @@
 """Runs what a generator draws, program by program: each has a number, by which it can be drawn again."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,15 @@ def run(check, tirc, count, first):
             wrong = check(tirc, ptxas, number, folder)
             if wrong:
                 sys.exit(f"kernel {number}: {wrong}")
+
+
+def main(check, what, count):
+    """The program of a generator whose kernels have mutants with a wrong `what`: check(..., counts) adds to counts."""
+    tirc, rest = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2:]
+    count, first = rest[0] if rest else count, rest[1] if len(rest) > 1 else 0
+    counts = {"mutants": 0, "refused": 0}
+    run(lambda *program: check(*program, counts), tirc, count, first)
+    print(f"{count} kernels; {counts['mutants']} with a wrong {what}, {counts['refused']} of them refused")
 
 
 def refused(command, text):

@@ -20,7 +20,6 @@ import pathlib
 import random
 import re
 import subprocess
-import sys
 
 import by_number
 
@@ -344,12 +343,5 @@ def check(tirc, ptxas, number, folder, count):
     return wrong
 
 
-def main(tirc, count=12, first=0):
-    counts = {"mutants": 0, "refused": 0}
-    by_number.run(lambda *program: check(*program, counts), tirc, count, first)
-    print(f"{count} kernels; {counts['mutants']} with a wrong number, {counts['refused']} of them refused")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(str(pathlib.Path(sys.argv[1]).resolve()), *sys.argv[2:]))
+    by_number.main(check, "number", 12)
