@@ -197,6 +197,16 @@ struct tir_value *tir_transpose(struct tir_builder *b, struct tir_value *x)
     return v;
 }
 
+struct tir_value *tir_in_layout(struct tir_builder *b, struct tir_value *v,
+                                const struct tir_layout *layout)
+{
+    if (!layout || v->kind == TIR_VALUE_CONST || v->type->layout == layout ||
+        !tir_type_is_tile(v->type))
+        return v;
+    const struct tir_type *type = tir_type_with_layout(b->f->module->types, v->type, layout);
+    return tir_build1(b, TIR_OP_CONVERT_LAYOUT, type, (struct tir_value *[]){v, NULL}, 2);
+}
+
 struct tir_value *tir_binary(struct tir_builder *b, enum tir_op op, struct tir_value *x,
                              struct tir_value *y)
 {

@@ -689,6 +689,10 @@ struct tir_value *tir_build1(struct tir_builder *b, enum tir_op op, const struct
                              struct tir_value *const *operands, uint32_t operand_count);
 struct tir_value *tir_unary(struct tir_builder *b, enum tir_op op, struct tir_value *x); // SAME
 struct tir_value *tir_transpose(struct tir_builder *b, struct tir_value *x); // last two dimensions
+// The tile in a layout: itself where it has that one, where none is asked for, and where it is no
+// tile or a constant, which fits any.
+struct tir_value *tir_in_layout(struct tir_builder *b, struct tir_value *v,
+                                const struct tir_layout *layout);
 // SAME or COMPARE; folds nothing.
 struct tir_value *tir_binary(struct tir_builder *b, enum tir_op op, struct tir_value *x,
                              struct tir_value *y);

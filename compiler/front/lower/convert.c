@@ -244,17 +244,6 @@ static bool repeats(const struct tir_type *from, const struct tir_type *to)
     return true;
 }
 
-struct tir_value *build_in_layout(struct lower *l, struct tir_value *v,
-                                  const struct tir_layout *layout)
-{
-    if (!layout || v->kind == TIR_VALUE_CONST || v->type->layout == layout ||
-        !tir_type_is_tile(v->type))
-        return v;
-    struct tir_value *operands[] = {v, NULL};
-    return build_one(l, TIR_OP_CONVERT_LAYOUT, tir_type_with_layout(l->cx->types, v->type, layout),
-                     operands, 2);
-}
-
 // Operands come together in the layout of the first that has one.
 static void unify_layouts(struct lower *l, struct val *vals, uint32_t count)
 {
@@ -262,14 +251,14 @@ static void unify_layouts(struct lower *l, struct val *vals, uint32_t count)
     for (uint32_t i = 0; i < count && !layout; i++)
         layout = vals[i].ir->type->layout;
     for (uint32_t i = 0; i < count; i++)
-        vals[i].ir = build_in_layout(l, vals[i].ir, layout);
+        vals[i].ir = tir_in_layout(&l->b, vals[i].ir, layout);
 }
 
 struct tir_value *convert_shape(struct lower *l, struct tir_span span, struct tir_value *v,
                                 const struct tir_type *type)
 {
     if (tir_type_same_shape(v->type, type))
-        return build_in_layout(l, v, type->layout);
+        return tir_in_layout(&l->b, v, type->layout);
     if (!repeats(v->type, type)) {
         lower_error(l, span, TIR_E_SHAPE_MISMATCH, "%s does not fit where %s is needed",
                     lower_type_name(l, v->type), lower_type_name(l, type));
@@ -279,7 +268,7 @@ struct tir_value *convert_shape(struct lower *l, struct tir_span span, struct ti
     struct tir_type t = *type;
     t.elem = v->type->elem;
     t.layout = NULL;
-    return build_in_layout(l, build_splat(l, v, tir_type_get(l->cx->types, &t)), type->layout);
+    return tir_in_layout(&l->b, build_splat(l, v, tir_type_get(l->cx->types, &t)), type->layout);
 }
 
 struct tir_value *convert_to(struct lower *l, struct tir_span span, struct val v,

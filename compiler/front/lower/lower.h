@@ -295,9 +295,6 @@ struct tir_value *build_reshape(struct lower *l, struct tir_value *v, uint32_t r
 struct tir_value *build_transpose(struct lower *l, struct tir_value *v); // the last two dimensions
 struct tir_value *build_iota(struct lower *l, const struct tir_type *type, uint32_t axis);
 struct tir_value *build_splat(struct lower *l, struct tir_value *v, const struct tir_type *type);
-// Layouts that the program states hold where they are stated. NULL: none is.
-struct tir_value *build_in_layout(struct lower *l, struct tir_value *v,
-                                  const struct tir_layout *layout);
 struct tir_value *build_one(struct lower *l, enum tir_op op, const struct tir_type *type,
                             struct tir_value *const *operands, uint32_t count);
 

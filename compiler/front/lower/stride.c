@@ -85,7 +85,7 @@ static struct tir_value *inside_limit(struct lower *l, const struct slice *s,
         mask = build_splat(l, mask, inside->type);
     if (!mask)
         return inside;
-    inside = build_in_layout(l, inside, mask->type->layout);
+    inside = tir_in_layout(&l->b, inside, mask->type->layout);
     return tir_binary(&l->b, TIR_OP_AND, mask, inside);
 }
 

@@ -293,21 +293,12 @@ static struct tir_value *repeated(struct scale *s, struct tir_value *scales, int
     return get(s, buffer, counted(s, columns, -(columns / t->shape[1]), 0), wide);
 }
 
-// In the layout that the program states for the other operand; NULL: it states none.
-static struct tir_value *in_layout(struct scale *s, struct tir_value *v,
-                                   const struct tir_layout *layout)
-{
-    if (v->type->layout == layout || !layout)
-        return v;
-    const struct tir_type *type = tir_type_with_layout(s->f->module->types, v->type, layout);
-    return tir_build1(&s->b, TIR_OP_CONVERT_LAYOUT, type, (struct tir_value *[]){v, NULL}, 2);
-}
-
 // The rows of x times their scales.
 static struct tir_value *multiplied(struct scale *s, struct tir_value *x, struct tir_value *scales)
 {
     x = x->type->elem == TIR_U8 ? unpacked(s, x) : x;
-    struct tir_value *by = in_layout(s, repeated(s, scales, x->type->shape[1]), x->type->layout);
+    struct tir_value *by =
+        tir_in_layout(&s->b, repeated(s, scales, x->type->shape[1]), x->type->layout);
     struct tir_value *product =
         tir_binary(&s->b, TIR_OP_MUL, unary(s, TIR_OP_CAST, TIR_F32, x), by);
     return unary(s, TIR_OP_CAST, TIR_BF16, product);
