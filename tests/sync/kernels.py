@@ -181,6 +181,7 @@ def tensor_copies(rng):
              f"    for r in range(0, {rounds}) {{",
              "        wait(full[s], s.phase);",
              "        sum += f32(load(buf[s]));",
+             "        fence(async_shared);",
              "        warp_sync();",
              "        if laneid() == 0 { arrive(empty[s]); }",
              "        s.advance();", "    }",
@@ -298,6 +299,10 @@ def back(rng):
              "engine": ["if tid() == 0 {", "    expect_tx(full, bytes(q));",
                         "    copy_async(q, P[0:+32, 0:+32], mbar = full, engine = tma);", "}",
                         "wait(full, i32(r) % 2);", "sum += load(q).T;"]}[into]
+    if into == "engine": # which writes q again
+        body.append("fence(async_shared);")
+    elif out == "engine": # which writes P again
+        body.append("fence(async_global);")
     lines += [f"for r in range(0, {rounds}) {{", *indented(body), "    bar_sync();", "}",
               "Y[0:+32, 0:+32] = sum;"]
     return kernel("back", "k", "X: f32[N, K], P: inout f32[K, K], Y: out f32[K, K]",
@@ -368,6 +373,7 @@ def multicast(rng):
              f"    for r in range(0, {rounds}) {{",
              "        wait(full[s], s.phase);",
              "        sum += f32(load(buf[s]));",
+             "        fence(async_shared);",
              "        warp_sync();",
              "        if laneid() < 2 { arrive(empty[s], cta = laneid()); }",
              "        s.advance();", "    }",
