@@ -15,6 +15,7 @@ with float32's on poisoned outputs before it is timed. Both sides are CUDA graph
 calls rotate over input sets (compare.py), replayed in turns; the ratio is torch's time divided by
 ours. Prints the geometric mean of each set and the ten worst.
 
+--checks N compares N launches of each instead of one: what goes wrong by chance goes wrong sooner.
 --sizes takes these sizes for each set instead of drawn ones, to compare two compilers at the same.
 --space also times every other configuration of the artifact, and artifacts that have more behind its
 name (NAME.MORE.tira), and prints what a perfect choice would reach, and how many times as long as
@@ -136,6 +137,10 @@ def label(kernel, variant):
     return f"{kernel.sequences[variant - len(kernel.variants)].config}:steps"
 
 
+def worst(work, launch, checks):
+    return max(work.check(launch) for _ in range(checks))
+
+
 def configurations(context, kernel, work):
     """The variant that each configuration takes here: label -> number; a wrong one is an error."""
     found = {}
@@ -145,7 +150,7 @@ def configurations(context, kernel, work):
         if any(other.split(":")[0] == config for other in found):
             continue  # its facts are better
         try:
-            error = work.check(forced(kernel, work, variant))
+            error = worst(work, forced(kernel, work, variant), context.options.checks)
         except tirrt.TirError as refusal:
             if harness.fatal(refusal):
                 raise
@@ -162,7 +167,7 @@ def one(context, item):
     kernel = context.kernel(artifact)
     sets = context.sets(maker(kind, artifact), size)
     work = sets[0]
-    error = work.check(kernel.bind(*work.ours).launch)
+    error = worst(work, kernel.bind(*work.ours).launch, context.options.checks)
     if not error <= work.tolerance:
         return {"error": f"WRONG: relative error {error:.1e}"}
     taken = kernel.bind(*work.ours).launch().variant
@@ -280,6 +285,7 @@ def options_of(arguments):
     parser.add_argument("--sets", default=",".join(DEFAULT), help="or everyday, all of its own")
     parser.add_argument("--sizes", type=sizes_of, help="instead of drawn ones")
     parser.add_argument("--space", action="store_true", help="every configuration")
+    parser.add_argument("--checks", type=int, default=1, help="launches of each that are compared")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--pause", type=float, default=0, help="milliseconds between replays")
     parser.add_argument("--scratch", type=int, default=0,
