@@ -78,6 +78,7 @@ SHAPES = {
         }
         wait(full[b], b.phase);
         Y[t] = s[b, 127 - t];
+        fence(async_shared);
         bar_sync(); // needed
         b.advance();
     }
@@ -97,6 +98,7 @@ SHAPES = {
         for m in range(0, END, 32) {
             wait(full[b], b.phase);
             Y[t] = s[b, 127 - t];
+            fence(async_shared);
             arrive(empty[b]);
             b.advance();
         }
@@ -130,6 +132,7 @@ SHAPES = {
             if m >= end { break; }
             wait(full[b], b.phase);
             Y[t] = s[b, 127 - t];
+            fence(async_shared);
             arrive(empty[b]);
             b.advance();
         }
