@@ -18,6 +18,7 @@ import subprocess
 import sys
 
 import by_number
+from pixel_copies import NAMES, first_pixels
 
 WIDTH = {"bf16": 2, "f16": 2, "e4m3": 1, "i8": 1, "f32": 4, "tf32": 4, "widened": 1, "packed": 1}
 # Of a tensor's elements, and what a product takes of them: two numbers of 6 bits that lie packed have scales.
@@ -27,7 +28,6 @@ FACTOR = {"tf32": ("tf32({})", "tf32({})"), "widened": ("bf16({})", "bf16({})"),
 SCHEDULES = ["lazy", "eager", "adversarial"]
 ARCHS = ["sm_80", "sm_90", "sm_90a", "sm_90a", "sm_100a", "sm_103a", "sm_120a"]
 FORMS = ["nest", "nest", "loop", "places", "sum", "roles"]
-NAMES = ["Z", "H", "V"]
 
 
 def draw(number):
@@ -54,23 +54,9 @@ def draw(number):
             "aligned": r.random() < 0.8, "arch": r.choice(ARCHS), "schedule": r.choice([*SCHEDULES, f"random:{number}"])}
 
 
-def pixels(c):
-    """The first pixel of row p, and the indices of rows q moved by the places, as text."""
-    names = NAMES[3 - len(c["dims"]):]
-    many = [f"ceildiv({n} - {l - h}, {s})" for n, l, h, s in zip(names, c["low"], c["high"], c["steps"])]
-
-    def places(q, shift):
-        at, left = [], q
-        for n, l, s, by in reversed(list(zip(many, c["low"], c["steps"], shift))):
-            at.insert(0, f"{left} % {n} * {s} + {by} - {-l}")
-            left = f"{left} / {n}"
-        return ", ".join([left, *at])
-    return places
-
-
 def kernels(c):
     names, rank = NAMES[3 - len(c["dims"]):], len(c["dims"])
-    places, at = pixels(c), ["i", "j", "k"][3 - rank:]
+    places, at = first_pixels(c), ["i", "j", "k"][3 - rank:]
     zero = ["0"] * rank
     strides = f", strides = {[1, *c['steps'], 1]}" if max(c["steps"]) > 1 else ""
     sums = "i32" if c["elem"] == "i8" else "f32"

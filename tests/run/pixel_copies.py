@@ -17,6 +17,7 @@ import sys
 
 import by_number
 
+NAMES = ["Z", "H", "V"]
 WIDTH = {"i8": 1, "u8": 1, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "tf32": 4, "f64": 8}
 SCHEDULES = ["lazy", "eager", "adversarial"]
 ARCHS = ["sm_90", "sm_90a", "sm_100a", "sm_103a", "sm_110a", "sm_120a"]
@@ -45,20 +46,25 @@ def draw(number):
             "number": number, "schedule": r.choice([*SCHEDULES, f"random:{number}"])}
 
 
-def kernels(c):
-    count, columns, names = c["pixels"], c["columns"], ["Z", "H", "V"][3 - len(c["dims"]):]
-    tensor, all_columns = "f32" if c["elem"] == "tf32" else c["elem"], c["columns"] * c["parts"]
-    params = f"X: {tensor}[B, {', '.join(names)}, {all_columns}], Y: out {c['elem']}[N, {all_columns}]"
-    # Base pixels along each dimension, and the numbers of those of pixel q.
+def first_pixels(c):
+    """The indices of pixel number q of those that the corners leave, moved by `shift`, as text."""
+    names = NAMES[3 - len(c["dims"]):]
     many = [f"ceildiv({n} - {l - h}, {s})" for n, l, h, s in zip(names, c["low"], c["high"], c["steps"])]
 
     def places(q, shift):
         at, left = [], q
         for n, l, s, by in reversed(list(zip(many, c["low"], c["steps"], shift))):
-            at.insert(0, f"{left} % {n} * {s} + {l + by}")
+            at.insert(0, f"{left} % {n} * {s} + {by} - {-l}")
             left = f"{left} / {n}"
         return ", ".join([left, *at])
+    return places
 
+
+def kernels(c):
+    count, columns, names = c["pixels"], c["columns"], NAMES[3 - len(c["dims"]):]
+    places = first_pixels(c)
+    tensor, all_columns = "f32" if c["elem"] == "tf32" else c["elem"], c["columns"] * c["parts"]
+    params = f"X: {tensor}[B, {', '.join(names)}, {all_columns}], Y: out {c['elem']}[N, {all_columns}]"
     offsets = ", ".join(f"{name} = {by}" for name, by in zip(["dz", "dy", "dx"][3 - len(names):], c["shift"]) if by)
     strides = "" if max(c["steps"]) == 1 else f"strides = {[1, *c['steps'], 1]}, "
     both = "ctas = 3, " if c["both"] else ""
