@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "source.h"
 #include "tir/artifact.h"
 #include "tir/compiler.h"
 
@@ -87,30 +88,13 @@ static void read_outcome(struct outcome *out, const tir_compilation *c, int repo
         add(out, tir_compilation_output(c, outputs[i]));
 }
 
-static const char *folder; // of the file that is compiled, with the slash
-
-// Imports lie beside the file.
-static int import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
-{
-    static char names[8][256], texts[8][1 << 16];
-    static int count;
-    const int at = count++ % 8;
-    (void)user;
-    (void)from;
-    snprintf(names[at], sizeof names[at], "%s%.*s", folder, (int)path.len, path.ptr);
-    FILE *file = fopen(names[at], "rb");
-    if (!file)
-        return 0;
-    *name = (tir_str){names[at], strlen(names[at])};
-    *text = (tir_str){texts[at], fread(texts[at], 1, sizeof texts[at], file)};
-    fclose(file);
-    return 1;
-}
+static const char *compiled_file; // NULL: a program without imports
 
 static tir_compile_options every_output(const char *arch)
 {
     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
-    options.import = import;
+    options.import = import_beside;
+    options.import_user = (void *)(uintptr_t)compiled_file;
     options.arch = (tir_str){arch, strlen(arch)};
     options.outputs = 1u << TIR_OUTPUT_IR | 1u << TIR_OUTPUT_PTX | 1u << TIR_OUTPUT_ARTIFACT |
                       1u << TIR_OUTPUT_RECEIPT | 1u << TIR_OUTPUT_RECEIPT_JSON;
@@ -176,22 +160,12 @@ static tir_status agree(tir_str source, const char *arch, int line_info, tir_str
     return out.status;
 }
 
-static tir_str read_file(const char *path)
-{
-    static char text[1 << 20];
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        fail_msg("%s cannot be read", path);
-    size_t size = fread(text, 1, sizeof text, file);
-    fclose(file);
-    return (tir_str){text, size};
-}
-
 static tir_compilation *outline_of(tir_str source, const char *arch, const tir_artifact_desc **desc)
 {
     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
     options.arch = (tir_str){arch, strlen(arch)};
-    options.import = import;
+    options.import = import_beside;
+    options.import_user = (void *)(uintptr_t)compiled_file;
     options.outputs = 1u << TIR_OUTPUT_OUTLINE;
     tir_compilation *outline;
     tir_error error;
@@ -225,10 +199,7 @@ static void files_are_the_same_on_any_number_of_processors(void **state)
     static const char *const archs[] = {"sm_80", "sm_90a", "sm_100a"};
     for (int i = 0; i < file_count; i++) {
         const tir_str source = read_file(files[i]);
-        char path[256];
-        snprintf(path, sizeof path, "%s", files[i]);
-        *(strrchr(path, '/') + 1) = 0;
-        folder = path;
+        compiled_file = files[i];
         int compiled = 0;
         for (size_t a = 0; a < COUNT(archs); a++) {
             const tir_status status = agree(source, archs[a], 0, (tir_str){NULL, 0});
@@ -239,6 +210,7 @@ static void files_are_the_same_on_any_number_of_processors(void **state)
         }
         assert_true(compiled > 0);
     }
+    compiled_file = NULL;
 }
 
 // ---- what is refused

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "product.h"
+#include "source.h"
 #include "tir/compiler.h"
 #include "tir/runtime.h"
 
@@ -26,36 +27,6 @@
 
 static char **files;
 static int file_count;
-
-static tir_str read_file(const char *path)
-{
-    static char text[1 << 20];
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        fail_msg("%s cannot be read", path);
-    size_t size = fread(text, 1, sizeof text, file);
-    fclose(file);
-    return (tir_str){text, size};
-}
-
-// Imports lie beside the file.
-static int import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
-{
-    static char names[8][256], texts[8][1 << 16];
-    static int count;
-    const char *slash = strrchr(user, '/');
-    const int at = count++ % 8;
-    (void)from;
-    snprintf(names[at], sizeof names[at], "%.*s/%.*s", (int)(slash - (char *)user), (char *)user,
-             (int)path.len, path.ptr);
-    FILE *file = fopen(names[at], "rb");
-    if (!file)
-        return 0;
-    *name = (tir_str){names[at], strlen(names[at])};
-    *text = (tir_str){texts[at], fread(texts[at], 1, sizeof texts[at], file)};
-    fclose(file);
-    return 1;
-}
 
 static tir_compilation *compile(const char *name, tir_str source,
                                 const tir_compile_options *options)
@@ -201,7 +172,7 @@ static void same_variant(tir_compilation *outline, tir_str ptx, const tir_artifa
 
 static void compare(const char *path, tir_str source, tir_compile_options options)
 {
-    options.import = import;
+    options.import = import_beside;
     options.import_user = (void *)(uintptr_t)path;
     tir_compilation *whole = compile(path, source, &options);
     options.outputs |= 1u << TIR_OUTPUT_OUTLINE;
