@@ -308,7 +308,8 @@ static struct tir_value *build_step(struct tir_builder *b, const struct count *n
     return tir_binary(b, TIR_OP_SUB, tir_const_int(b->f, type, 0), n->step.by);
 }
 
-// Puts the body of the while into a for. The counter stays a carried value for now.
+// Puts the body of the while into a for, whose counter is still a carried value: replace_counter
+// takes it out.
 static struct tir_inst *make_for(struct counting *c, const struct count *n)
 {
     struct tir_func *f = c->f;
