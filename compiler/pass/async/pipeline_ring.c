@@ -545,6 +545,14 @@ static uint32_t find_outgoing(struct rings *r, const struct tir_block *stretch,
     return (uint32_t)found.len;
 }
 
+// A tile that changes its layout for a product of the stretch, but was made before it: it need not
+// wait for the slot, nor the products in flight for it.
+static bool is_ready(const struct tir_inst *inst, const struct tir_block *stretch)
+{
+    return inst->op == TIR_OP_CONVERT_LAYOUT && inst->operands[0]->def &&
+           inst->operands[0]->def->block != stretch;
+}
+
 // Moves the stretch that reads the slots into a get.
 static void build_get(struct rings *r, struct ring *ring)
 {
@@ -555,7 +563,8 @@ static void build_get(struct rings *r, struct ring *ring)
     struct tir_inst *anchor = tir_build_yield(&in, NULL, 0), *end = ring->last->next, *next;
     for (struct tir_inst *inst = ring->first; inst != end; inst = next) {
         next = inst->next;
-        tir_move_before(inst, anchor);
+        if (!is_ready(inst, body))
+            tir_move_before(inst, anchor);
     }
     tir_remove(anchor);
     struct tir_value **outgoing;
