@@ -97,3 +97,14 @@ bool tir_layout_exchange(const struct tir_layout *from, const struct tir_layout 
     x->swap_count = leave;
     return leave == come && x->lane_count + leave == TIR_LANE_BITS;
 }
+
+bool tir_layout_keeps_threads(const struct tir_layout *from, const struct tir_layout *to)
+{
+    struct tir_exchange x;
+    if (!tir_layout_exchange(from, to, &x) || x.swap_count)
+        return false;
+    for (uint32_t i = 0; i < x.lane_count; i++)
+        if (x.lanes[i].from != x.lanes[i].to)
+            return false;
+    return true;
+}

@@ -31,4 +31,7 @@ struct tir_exchange {
 bool tir_layout_exchange(const struct tir_layout *from, const struct tir_layout *to,
                          struct tir_exchange *exchange);
 
+// Does each element stay in its thread, perhaps in another register?
+bool tir_layout_keeps_threads(const struct tir_layout *from, const struct tir_layout *to);
+
 #endif

@@ -304,11 +304,12 @@ static int64_t words_of_type(const struct tir_type *type)
     return ((int64_t)tir_layout_size(type->layout, TIR_AXIS_REG) * bits + 31) / 32;
 }
 
-// Results take the registers of their types; indices and broadcasts may take none.
+// Results take the registers of their types; indices, broadcasts and other shapes may take none.
 static bool are_words_right(const struct tir_claim_op *op, const struct tir_inst *inst)
 {
     int64_t words = 0;
-    bool may_be_less = inst->op == TIR_OP_BROADCAST;
+    bool may_be_less =
+        inst->op == TIR_OP_BROADCAST || inst->op == TIR_OP_RESHAPE || inst->op == TIR_OP_PERMUTE;
     for (uint32_t i = 0; i < inst->result_count; i++) {
         words += words_of_type(inst->results[i]->type);
         may_be_less |= tir_elem_is_int(inst->results[i]->type->elem);

@@ -40,6 +40,7 @@
 #include "ir/effect.h"
 #include "ir/follow.h"
 #include "ir/layout.h"
+#include "ir/layout_exchange.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/cost.h"
@@ -74,6 +75,17 @@ static int64_t words_of(struct tir_follow *indices, struct tir_value *v)
     return ((int64_t)tir_layout_size(v->type->layout, TIR_AXIS_REG) * bits + 31) / 32;
 }
 
+// Is inst another name for registers that something behind it uses under the old one?
+static bool shares_registers(const struct tir_inst *inst)
+{
+    if (inst->op != TIR_OP_RESHAPE && inst->op != TIR_OP_PERMUTE)
+        return false;
+    for (const struct tir_inst *later = inst->next; later; later = later->next)
+        if (tir_uses_value(later, inst->operands[0]))
+            return true;
+    return false;
+}
+
 // Registers that an operation works on, element by element.
 static int64_t elements_of(const struct tir_inst *inst)
 {
@@ -105,13 +117,21 @@ static int64_t product_cycles(const struct schedule *s, const struct tir_pass_cx
     return products / tir_products_a_cycle(&tir_costs[cx->target->card], a->elem) / s->groups;
 }
 
+// Does inst give the same registers other names?
+static bool only_renames(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_CONVERT_LAYOUT &&
+           tir_layout_keeps_threads(inst->operands[0]->type->layout,
+                                    inst->results[0]->type->layout);
+}
+
 static void add_work(const struct schedule *s, const struct tir_pass_cx *cx, struct schedule_op *op,
                      const struct tir_inst *inst)
 {
     if (tir_dot_on_warpgroups(inst)) {
         op->is_product = true;
         op->tensor += product_cycles(s, cx, inst);
-    } else {
+    } else if (!only_renames(inst)) {
         const struct tir_work *work = tir_work_of(inst->op);
         const int64_t elements = TIR_MAX(elements_of(inst), 1);
         op->issue += elements * work->issue;
@@ -124,7 +144,7 @@ static void add_op(struct schedule *s, const struct tir_pass_cx *cx, struct tir_
 {
     struct schedule_op op = {.inst = inst};
     tir_foreach_inst_within(in, inst) add_work(s, cx, &op, in);
-    for (uint32_t i = 0; i < inst->result_count; i++)
+    for (uint32_t i = 0; i < inst->result_count && !shares_registers(inst); i++)
         op.words += words_of(indices, inst->results[i]);
     if (op.is_product && s->product_count < SCHEDULE_PRODUCTS)
         s->products[s->product_count] = s->ops.len;
