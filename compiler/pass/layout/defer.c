@@ -97,20 +97,30 @@ static bool add_step(const struct deferral *d, struct leaf *leaf, enum tir_op op
     return type;
 }
 
+// The innermost digit of an axis that registers have; UINT32_MAX: none.
+static uint32_t last_digit(const struct tir_layout *l, uint32_t axis)
+{
+    for (uint32_t i = l->first[axis + 1]; i-- > l->first[axis];)
+        if (l->iters[i].axis == TIR_AXIS_REG)
+            return i;
+    return UINT32_MAX;
+}
+
 // Plans the reduction of the registers along an axis: each digit becomes a dimension of its own.
+// Neighbours are combined first: they are made one after the other.
 static bool plan_axis(const struct deferral *d, struct leaf *leaf, uint32_t axis)
 {
-    const struct tir_type *t = leaf->part;
-    for (uint32_t i = t->layout->first[axis]; i < t->layout->first[axis + 1]; i++) {
-        const struct tir_iter *it = &t->layout->iters[i];
-        if (it->axis != TIR_AXIS_REG)
-            continue;
-        int64_t shape[TIR_MAX_RANK], inner = tir_layout_weight(t->layout, axis, i);
-        const int64_t outer = t->shape[axis] / it->extent / inner;
+    uint32_t i;
+    while ((i = last_digit(leaf->part->layout, axis)) != UINT32_MAX) {
+        const struct tir_type *t = leaf->part;
+        const int64_t extent = t->layout->iters[i].extent;
+        const int64_t inner = tir_layout_weight(t->layout, axis, i);
+        const int64_t outer = t->shape[axis] / extent / inner;
+        int64_t shape[TIR_MAX_RANK];
         if (t->rank + 2 > TIR_MAX_RANK)
             return false;
         memcpy(shape, t->shape, axis * sizeof(*shape));
-        memcpy(shape + axis, (int64_t[]){outer, it->extent, inner}, 3 * sizeof(*shape));
+        memcpy(shape + axis, (int64_t[]){outer, extent, inner}, 3 * sizeof(*shape));
         memcpy(shape + axis + 3, t->shape + axis + 1, (t->rank - axis - 1) * sizeof(*shape));
         const struct tir_type *split = reshaped(d, t, t->rank + 2, shape);
         if (!add_step(d, leaf, TIR_OP_RESHAPE, 0, split) ||
@@ -121,8 +131,6 @@ static bool plan_axis(const struct deferral *d, struct leaf *leaf, uint32_t axis
         leaf->part = reshaped(d, vec_last(&leaf->steps).type, t->rank, shape);
         if (!add_step(d, leaf, TIR_OP_RESHAPE, 0, leaf->part))
             return false;
-        t = leaf->part;
-        i = t->layout->first[axis] - 1;
     }
     return true;
 }
