@@ -181,8 +181,12 @@ struct value grow_reduce(struct program *p, const struct form *f)
         g.shape[axis] = 2;
     const struct combination *c = sound_combination(p, &g, g.shape[axis], false);
     const bool decides = !strcmp(c->word, "larger");
+    const bool counts = f->elem == TIR_I32 && !strcmp(c->word, "sum") && choose(p->c, 3) == 1;
+    if (counts) // those that are true
+        g.elem = TIR_BOOL;
     struct value x = decides ? grow_firm(p, g) : grow(p, g);
-    struct value v = combined(p, &g, c, &x, g.shape[axis]);
+    struct value v =
+        counts ? (struct value){.most = INFINITY} : combined(p, &g, c, &x, g.shape[axis]);
     if (c->function) {
         declare(p, c->function);
         v.text = say(p, "reduce(%s, axis = %u, %s)", x.text, axis, c->word);

@@ -33,25 +33,36 @@ struct tir_value *builtin_reduce_axis(struct lower *l, enum tir_op op, struct ti
     return tir_result(build_combine(l, op, &(struct val){.kind = VAL_IR, .ir = x}, 1, axis, kind));
 }
 
-// The tile that is combined, of elements the operation takes. NULL: reported.
-static struct tir_value *lower_tile(struct lower *l, struct call *c, enum tir_word kind)
+// The tile that is combined. NULL: reported.
+static struct tir_value *lower_any_tile(struct lower *l, struct call *c)
 {
     const struct ast_expr *e = call_arg(c, 0);
     struct val v = lower_expr(l, e);
     if (!convert_is_value(l, e->span, v))
         return NULL;
-    if (v.kind != VAL_IR || v.ir->type->rank == 0) {
-        lower_error(l, e->span, TIR_E_RANK, "`%s` combines the elements of a tile, not of %s",
-                    c->name, lower_val_name(l, v));
+    if (v.kind == VAL_IR && v.ir->type->rank)
+        return v.ir;
+    lower_error(l, e->span, TIR_E_RANK, "`%s` combines the elements of a tile, not of %s", c->name,
+                lower_val_name(l, v));
+    return NULL;
+}
+
+// Of elements that the operation takes. A sum of bools counts those that are true. NULL: reported.
+static struct tir_value *lower_tile(struct lower *l, struct call *c, enum tir_word kind)
+{
+    const struct ast_expr *e = call_arg(c, 0);
+    struct tir_value *x = lower_any_tile(l, c);
+    if (!x)
         return NULL;
-    }
-    bool logical = kind == TIR_WORD_kind_and || kind == TIR_WORD_kind_or;
-    if (kind != TIR_WORD_kind_user && logical != (v.ir->type->elem == TIR_BOOL)) {
-        lower_error(l, e->span, TIR_E_TYPE, "`%s` takes %s, not %s", c->name,
-                    logical ? "bools" : "numbers", lower_val_name(l, v));
-        return NULL;
-    }
-    return v.ir;
+    const bool logical = kind == TIR_WORD_kind_and || kind == TIR_WORD_kind_or;
+    const bool bools = x->type->elem == TIR_BOOL;
+    if (kind == TIR_WORD_kind_user || logical == bools)
+        return x;
+    if (kind == TIR_WORD_kind_sum && bools && !l->is_ir)
+        return convert_cast(l, e->span, val_ir(x), TIR_I32);
+    lower_error(l, e->span, TIR_E_TYPE, "`%s` takes %s, not %s", c->name,
+                logical ? "bools" : "numbers", lower_val_name(l, val_ir(x)));
+    return NULL;
 }
 
 // The axis that e says, from 0 on. False: reported.
@@ -96,31 +107,23 @@ struct tir_value *builtin_reduce_all(struct lower *l, struct tir_value *x, enum 
     return build_reshape(l, x, 0, NULL);
 }
 
-// f(x, axis = 1), or f(x) over everything. times: how many elements are combined into one. NULL:
-// reported.
-static struct tir_value *lower_all_axes(struct lower *l, struct call *c, enum tir_word kind,
-                                        int64_t *times)
+// Of x along the axis that c names, or over everything. NULL: reported.
+static struct tir_value *combine_axes(struct lower *l, struct call *c, struct tir_value *x,
+                                      enum tir_word kind)
 {
-    struct tir_value *x = lower_tile(l, c, kind);
     uint32_t axis;
-    if (!x)
+    if (!builtin_named(c, NAMED_axis))
+        return builtin_reduce_all(l, x, kind);
+    if (!builtin_axis_of(l, c, 1, x->type, &axis))
         return NULL;
-    int64_t count = tir_type_count(x->type);
-    if (builtin_named(c, NAMED_axis)) {
-        if (!builtin_axis_of(l, c, 1, x->type, &axis))
-            return NULL;
-        x = builtin_reduce_axis(l, TIR_OP_REDUCE, x, axis, kind);
-    } else {
-        x = builtin_reduce_all(l, x, kind);
-    }
-    *times = count / tir_type_count(x->type);
-    return x;
+    return builtin_reduce_axis(l, TIR_OP_REDUCE, x, axis, kind);
 }
 
 bool builtin_all_axes(struct lower *l, struct call *c, int which, val_list *out)
 {
-    int64_t times;
-    struct tir_value *x = lower_all_axes(l, c, (enum tir_word)which, &times);
+    struct tir_value *x = lower_tile(l, c, (enum tir_word)which);
+    if (x)
+        x = combine_axes(l, c, x, (enum tir_word)which);
     if (x)
         vec_push(l->arena, out, val_ir(x));
     return x;
@@ -128,18 +131,21 @@ bool builtin_all_axes(struct lower *l, struct call *c, int which, val_list *out)
 
 bool builtin_mean(struct lower *l, struct call *c, int which, val_list *out)
 {
-    int64_t times;
-    struct tir_value *x = lower_all_axes(l, c, (enum tir_word)which, &times);
-    if (x && !tir_elem_is_float(x->type->elem)) {
-        lower_error(l, c->e->span, TIR_E_TYPE, "`mean` takes floating-point numbers, not %s",
-                    tir_elems[x->type->elem].name);
+    struct tir_value *x = lower_any_tile(l, c);
+    if (!x)
+        return false;
+    if (!tir_elem_is_float(x->type->elem)) {
+        lower_error(l, call_arg(c, 0)->span, TIR_E_TYPE,
+                    "`mean` takes floating-point numbers, not %s", lower_type_name(l, x->type));
         return false;
     }
-    if (x)
-        vec_push(l->arena, out,
-                 val_ir(tir_binary(&l->b, TIR_OP_DIV, x,
-                                   tir_const_float(l->f, x->type, (double)times))));
-    return x;
+    struct tir_value *sums = combine_axes(l, c, x, (enum tir_word)which);
+    if (!sums)
+        return false;
+    const double times = (double)(tir_type_count(x->type) / tir_type_count(sums->type));
+    sums = tir_binary(&l->b, TIR_OP_DIV, sums, tir_const_float(l->f, sums->type, times));
+    vec_push(l->arena, out, val_ir(sums));
+    return true;
 }
 
 bool builtin_row(struct lower *l, struct call *c, int which, val_list *out)
