@@ -8,10 +8,11 @@ static bool check_direction(struct lower *l, const struct ast_expr *e, const str
     const struct tir_param *p = tir_param_of(l->f, base);
     if (!p)
         return true;
-    if (use == SLICE_READ && p->direction == TIR_OUT)
+    const bool reads = use == SLICE_READ || use == SLICE_PIXEL;
+    if (reads && p->direction == TIR_OUT)
         lower_error(l, e->span, TIR_E_DIRECTION, "`%s` is an `out` tensor and cannot be read",
                     p->name);
-    else if (use != SLICE_READ && p->direction == TIR_IN)
+    else if (!reads && p->direction == TIR_IN)
         lower_error(l, e->span, TIR_E_DIRECTION, "`%s` is an `in` tensor and cannot be stored to",
                     p->name);
     else
@@ -175,8 +176,8 @@ static void warn_negative(struct lower *l, const struct ast_index *index, const 
                      (long long)-begin);
 }
 
-static bool lower_dimension(struct lower *l, const struct ast_index *index, struct slice *s,
-                            uint32_t d)
+static bool lower_dimension(struct lower *l, const struct ast_index *index, enum slice_use use,
+                            struct slice *s, uint32_t d)
 {
     bool ok = false;
     switch (index->kind) {
@@ -201,7 +202,8 @@ static bool lower_dimension(struct lower *l, const struct ast_index *index, stru
                     (long long)s->box[d]);
         return false;
     }
-    warn_negative(l, index, s, d);
+    if (use != SLICE_PIXEL)
+        warn_negative(l, index, s, d);
     return true;
 }
 
@@ -352,7 +354,7 @@ static bool slice_of(struct lower *l, const struct ast_expr *e, struct tir_value
     bool ok = true;
     vec_foreach(const struct ast_index, it, &e->indices) {
         if (it->kind != AST_ONE || it->first->kind != AST_NONE)
-            ok &= lower_dimension(l, it, s, d++);
+            ok &= lower_dimension(l, it, use, s, d++);
     }
     ok = ok && lower_strides(l, e, s, given) && slice_shapes(l, e, s, given, &type, &shown);
     for (; ok && d < rank; d++) {

@@ -347,7 +347,8 @@ struct slice {
     const struct tir_type *type;           // of the tile it names
     const struct tir_type *shown;          // with the dimensions that None adds
 };
-enum slice_use { SLICE_READ, SLICE_WRITE, SLICE_UPDATE, SLICE_VIEW };
+// PIXEL: a read from the first of some pixels on, which may lie before the image.
+enum slice_use { SLICE_READ, SLICE_PIXEL, SLICE_WRITE, SLICE_UPDATE, SLICE_VIEW };
 bool lower_slice(struct lower *l, const struct ast_expr *e, enum slice_use use, struct slice *out);
 struct val lower_index(struct lower *l, const struct ast_expr *e);
 // The part of a tile that begins at start, inside of it.

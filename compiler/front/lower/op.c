@@ -65,9 +65,9 @@ static bool wrong_count(struct lower *l, struct op_call *o)
     return false;
 }
 
-static enum slice_use use_of(enum tir_op op)
+static enum slice_use use_of(const struct op_call *o)
 {
-    switch (op) {
+    switch (o->op) {
     case TIR_OP_STORE:
     case TIR_OP_PUSH:
     case TIR_OP_STORE_ASYNC:
@@ -78,7 +78,7 @@ static enum slice_use use_of(enum tir_op op)
     case TIR_OP_VIEW:
         return SLICE_VIEW;
     default:
-        return SLICE_READ;
+        return call_named(o->c, "low") ? SLICE_PIXEL : SLICE_READ;
     }
 }
 
@@ -127,7 +127,7 @@ static bool lower_positional(struct lower *l, struct op_call *o)
         if (!e && !zero)
             return wrong_count(l, o);
         if (kind == TIR_OPERAND_REF) {
-            ok &= lower_slice(l, e, use_of(o->op), &o->slice);
+            ok &= lower_slice(l, e, use_of(o), &o->slice);
             continue;
         }
         o->exprs[fixed] = e;
