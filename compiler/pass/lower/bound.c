@@ -98,6 +98,8 @@ bool tir_lower_may_leave(struct lower *lo, const struct tir_inst *inst, struct t
         return false;
     if (low >= 0 && is_guarded(lo, inst, start, extent, n))
         return false;
+    if (tir_lower_has_room(lo, inst, start, extent, n))
+        return false;
     if (!starts_inside(lo, inst, start, extent))
         return true;
     // A multiple of n below a multiple of n has n elements left.

@@ -153,6 +153,9 @@ struct tir_value *tir_lower_in_range(struct lower *lo, struct tir_value *positio
 // Can start .. start + n leave 0 .. extent?
 bool tir_lower_may_leave(struct lower *lo, const struct tir_inst *inst, struct tir_value *start,
                          struct tir_value *extent, int64_t n);
+// Are there known to be n elements from start on, by what bounds the numbers that it is made of?
+bool tir_lower_has_room(struct lower *lo, const struct tir_inst *inst,
+                        const struct tir_value *start, const struct tir_value *extent, int64_t n);
 // x, any integer, as i32 or i64: an index out of range stays out of range.
 struct tir_value *tir_lower_narrowed(struct lower *lo, struct tir_value *x,
                                      const struct tir_type *to);
