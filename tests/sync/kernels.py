@@ -531,5 +531,23 @@ def in_tensor_memory(rng, family, ctas):
                    f"L={tiles * ctas * rows}"])._replace(arch=rng.choice(["sm_100a", "sm_103a"]))
 
 
+def agreed(rng):
+    """Threads that have one value leave it in one element: those of a warp, of two, or of four."""
+    warps, rounds = rng.choice([4, 8]), rng.randrange(1, 4)
+    group, count = rng.choice([("warpid()", warps), ("tid() / 32", warps), ("warpid() / 2", warps // 2), ("wgid()", warps // 4)])
+    value = rng.choice([f"f32({group}) + 3.0", f"X[i64({group})]", f"X[i64({group}) + i64(laneid()) / 32]", "2.0"])
+    store = f"Y[i64(r) * {count} + i64({group})] = {value};"
+    lines = [f"for r in range(0, {rounds}) {{", f"    {store}", "}"]
+    if rng.random() < 0.5:
+        lines[1] = f"    if laneid() == 0 {{ {store} }}"
+    params = "X: f32[N], Y: out f32[M]"
+    sizes = [f"N={32 * warps}", f"M={rounds * count}"]
+    if rng.random() < 0.6:
+        return kernel("agreed", "k", params, f"grid(1) threads({32 * warps})", lines, sizes)
+    lines = [f"role low warps({warps}) {{", *indented(lines), "}",
+             "role high warps(1) {", f"    Y[{rounds * count}] = 1.0;", "}"]
+    return kernel("agreed", "k", params, "grid(1)", lines, [sizes[0], f"M={rounds * count + 1}"])
+
+
 FAMILIES = [staged, of_warps, tree, scan, named, stages, tensor_copies, groups, commits, product, stores,
-            back, cluster, sends, multicast, flag, chain, tickets, sums, pair]
+            back, cluster, sends, multicast, flag, chain, tickets, sums, pair, agreed]

@@ -103,6 +103,7 @@ def who(lines, at):
     out += edits(line, r"\belect_sync\(\)", "laneid() < 2")
     out += edits(line, r"\[warpid\(\),", "[0,")
     out += edits(line, r"\btid\(\)\] =", "tid() / 2] =")
+    out += edits(line, r"i64\((warpid\(\)|tid\(\) / 32|warpid\(\) / 2|wgid\(\))\)\] = ", "0] = ", "i64(warpid() / 4)] = ")
     if is_sync(line) and "if " not in line:
         indent = line[: len(line) - len(line.lstrip())]
         for condition in ("laneid() == 0", "tid() % 2 == 0", "tid() < 32", "num_ctas() > 1"):

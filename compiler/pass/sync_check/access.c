@@ -86,7 +86,7 @@ static bool is_scattered(struct sync_run *r, const struct sync_who *who,
     uint32_t threads = 0;
     for (uint32_t i = 0; i < who->agent->warps * SYNC_LANES; i++)
         threads += !who->mask || who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1;
-    if (threads < 2 || !tir_sync_varies(r->p, store->operands[TIR_STORE_VALUE]))
+    if (threads < 2 || !tir_sync_varies_in_warp(r->p, store->operands[TIR_STORE_VALUE]))
         return false;
     for (uint32_t d = 0; d < tir_ref_base(store)->type->rank; d++) {
         const enum sync_kind kind = tir_sync_value(r, who->agent, tir_ref_indices(store)[d]).kind;
@@ -94,6 +94,19 @@ static bool is_scattered(struct sync_run *r, const struct sync_who *who,
             return true;
     }
     return false;
+}
+
+// All threads store one value by this statement, wherever that is: equal for agents that have it.
+static uint64_t same_value(const struct sync_run *r, const struct sync_agent *a,
+                           const struct tir_inst *store)
+{
+    const struct sync_keys *keys = tir_sync_keys(r->p, store->operands[TIR_STORE_VALUE]);
+    if (!keys || keys->by_round)
+        return 0;
+    for (uint32_t i = 1; i < a->warps; i++)
+        if (keys->warps[a->first_warp + i] != keys->warps[a->first_warp])
+            return 0;
+    return tir_sync_mix(store->id * SYNC_CTAS + a->cta, keys->warps[a->first_warp]) | 1;
 }
 
 static void access_slice(struct sync_run *r, const struct sync_who *who,
@@ -133,12 +146,16 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     b.exact &= !in_part;
     if (!tile->rank && !in_part && !anywhere)
         tir_sync_points(r, who, inst, of, &record);
+    if (tensor && access == SYNC_WRITE && !tile->rank && !record.points && !in_part &&
+        tir_is_by_thread(r->p->f, inst))
+        record.same = same_value(r, who->agent, inst);
     tir_sync_note_place(r, &b, &record);
     bool each = access == SYNC_WRITE && tir_sync_is_by_threads(r->p, inst) &&
                 !inst->operands[TIR_STORE_MASK];
     // Many leave one value in a tensor on purpose, such as a sum that all of them have.
     if (each && tensor)
-        each = tir_sync_varies(r->p, inst->operands[TIR_STORE_VALUE]);
+        each = tir_sync_varies(r->p, inst->operands[TIR_STORE_VALUE]) ||
+               tir_sync_warps_differ(r->p, inst->operands[TIR_STORE_VALUE]);
     if (each && !tensor && !record.points && is_scattered(r, who, inst))
         tir_sync_unchecked(r->p, inst, "where it is in shared memory depends on data");
     each = each && record.points;

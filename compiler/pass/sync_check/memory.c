@@ -92,6 +92,15 @@ static bool in_one_warp(int64_t x, int64_t y)
     return thread_at(x) / SYNC_LANES == thread_at(y) / SYNC_LANES;
 }
 
+// Threads of one CTA that store the same value leave that one, whoever is last.
+static bool have_one_value(const struct sync_record *access, int64_t x, int64_t y)
+{
+    const uint64_t *keys = access->keys ? access->keys->warps : NULL;
+    return keys && thread_at(x) / SYNC_CTA_THREADS == thread_at(y) / SYNC_CTA_THREADS &&
+           keys[thread_at(x) % SYNC_CTA_THREADS / SYNC_LANES] ==
+               keys[thread_at(y) % SYNC_CTA_THREADS / SYNC_LANES];
+}
+
 void tir_sync_sort_points(int64_t *points, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++)
@@ -143,10 +152,12 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
     access->exact = true;
     if (each)
         access->same = are_apart(access) ? same | 1 : 0;
+    if (inst->op == TIR_OP_STORE && all && r->p->roots.at[of->root].is_tensor)
+        access->keys = tir_sync_keys(r->p, inst->operands[TIR_STORE_VALUE]);
 }
 
-// Threads that store to one element in one statement leave one of their values: of the lanes of a
-// warp that may be meant, if the values are equal.
+// Threads that store to one element in one statement leave one of their values: of a tensor, or of
+// the lanes of a warp, that may be meant if the values are equal.
 void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
                           const struct sync_buffer *of, const struct sync_record *access)
 {
@@ -162,9 +173,9 @@ void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
             continue;
         if (!asked && in_one_warp(x, y)) {
             asked = true;
-            equal = !tir_sync_varies(r->p, store->operands[TIR_STORE_VALUE]);
+            equal = !tir_sync_varies_in_warp(r->p, store->operands[TIR_STORE_VALUE]);
         }
-        if (equal && in_one_warp(x, y))
+        if ((equal && in_one_warp(x, y)) || have_one_value(access, x, y))
             continue;
         const char *name = r->p->roots.at[of->root].alloc->name;
         tir_sync_fail(r, TIR_E_SYNC_RACE, store, NULL, NULL,
@@ -224,6 +235,7 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
     }
     // What a thread only started is not in order with what it does after it.
     const bool is_started = a->by->op == TIR_OP_PUSH;
+    const bool one_value = a->keys && a->keys == b->keys && !a->keys->by_round;
     for (uint32_t i = 0, first = 0; i < a->point_count; i++) {
         int64_t x = a->points[i];
         while (first < b->point_count && element_at(b->points[first]) < element_at(x))
@@ -232,7 +244,7 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
             int64_t y = b->points[j];
             if (element_at(x) != element_at(y))
                 break;
-            if ((x != y || is_started) &&
+            if ((x != y || is_started) && !(one_value && have_one_value(a, x, y)) &&
                 pairs & (in_one_warp(x, y) ? SYNC_IN_A_WARP : SYNC_OF_TWO_WARPS))
                 return true;
         }

@@ -397,16 +397,13 @@ struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of
     return found;
 }
 
-bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
+static bool varies_by_lane(const struct sync_program *p, const struct bitset *from)
 {
-    if (v->kind == TIR_VALUE_CONST)
-        return false;
-    struct bitset from = tir_sync_slice(p, &v, 1);
     tir_foreach_inst(inst, p->f) // lanes that have told each other may all have the sum
-        if (inst->op == TIR_OP_SHUFFLE && bitset_has(&from, inst->results[0]->id))
+        if (inst->op == TIR_OP_SHUFFLE && bitset_has(from, inst->results[0]->id))
             return false;
     tir_foreach_inst(inst, p->f) {
-        if (!inst->result_count || !bitset_has(&from, inst->results[0]->id) ||
+        if (!inst->result_count || !bitset_has(from, inst->results[0]->id) ||
             tir_type_is_buffer(inst->results[0]->type))
             continue;
         bool lane =
@@ -417,6 +414,27 @@ bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
             return true;
     }
     return false;
+}
+
+bool tir_sync_varies_in_warp(struct sync_program *p, struct tir_value *v)
+{
+    if (v->kind == TIR_VALUE_CONST)
+        return false;
+    const struct bitset from = tir_sync_slice(p, &v, 1);
+    return varies_by_lane(p, &from);
+}
+
+bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
+{
+    if (v->kind == TIR_VALUE_CONST)
+        return false;
+    const struct bitset from = tir_sync_slice(p, &v, 1);
+    tir_foreach_inst(inst, p->f)
+        if ((inst->op == TIR_OP_WARPID || inst->op == TIR_OP_WGID || inst->op == TIR_OP_TID ||
+             inst->op == TIR_OP_TID_IN_WG) &&
+            bitset_has(&from, inst->results[0]->id))
+            return true;
+    return varies_by_lane(p, &from);
 }
 
 bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, bool by_data)
@@ -498,6 +516,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->came_long = bitset_new(p->cx->scratch, 2 * f->inst_count);
     p->rounds = arena_array(p->cx->scratch, struct sync_rounds, f->inst_count);
     tir_sync_find_depth(p);
+    tir_sync_find_keys(p);
     tir_sync_find_classes(p);
     find_fixed(p);
     p->decides = bitset_new(p->cx->scratch, f->value_count);

@@ -60,6 +60,7 @@ struct sync_program {
     uint8_t *classes;             // of instructions, by id
     const struct tir_inst **next; // the next in its block that is visited, by id
     struct bitset needed;         // values that decide their effect, by id
+    struct tir_map keys;          // of stored values (tir_sync_keys)
     struct bitset places;         // values that decide where in tensors they are, by id
     struct bitset tensors;        // that are loaded and stored, by value id
     struct bitset anywhere;       // buffers whose loads are taken to read all of them, by value id
@@ -219,8 +220,19 @@ bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst 
 // carried.c: which stores to tensors depend on how tiles are given to CTAs.
 void tir_sync_find_carried(struct sync_program *p);
 
-// May a value differ from lane to lane of a warp? As the text says, whether it is replayed or not.
+// May a value differ from lane to lane of a warp, or from thread to thread of a CTA? As the text
+// says, whether it is replayed or not.
+bool tir_sync_varies_in_warp(struct sync_program *p, struct tir_value *v);
 bool tir_sync_varies(struct sync_program *p, struct tir_value *v);
+// equal.c: of a value that is stored, a number for each warp: the same for the same value in one
+// round of the loops around it. NULL: lanes of a warp may differ.
+struct sync_keys {
+    bool by_round; // other rounds may have other values
+    uint64_t warps[SYNC_CTA_THREADS / SYNC_LANES];
+};
+const struct sync_keys *tir_sync_keys(const struct sync_program *p, const struct tir_value *v);
+bool tir_sync_warps_differ(const struct sync_program *p, const struct tir_value *v);
+void tir_sync_find_keys(struct sync_program *p);
 
 // counters.c: what loops count, and only to know when to end.
 void tir_sync_find_counters(struct sync_program *p);

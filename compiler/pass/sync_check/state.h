@@ -96,8 +96,9 @@ enum sync_pairs {
 struct sync_record { // an access that was made
     const struct tir_inst *by;
     struct sync_box box;
-    uint64_t same;         // accesses with equal keys give each thread the same elements; 0: none
-    const int64_t *points; // element * SYNC_POINT + thread, sorted; NULL: the whole box
+    uint64_t same; // accesses with equal keys give each thread the same elements; 0: none
+    const struct sync_keys *keys; // of a scalar that is stored; NULL: none
+    const int64_t *points;        // element * SYNC_POINT + thread, sorted; NULL: the whole box
     uint16_t agent;
     uint32_t point_count;
     uint32_t at;
