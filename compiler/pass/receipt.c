@@ -4,8 +4,10 @@
 #include "pass/receipt.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 
 #include "ir/effect.h"
+#include "ir/range.h"
 #include "ir/walk.h"
 #include "pass/async/pixels.h"
 #include "pass/sync/shared.h"
@@ -104,16 +106,37 @@ void tir_receipt_certify(struct tir_pass_cx *cx, const struct tir_certificate *c
     vec_push(receipt->arena, &receipt->parts.at[receipt->parts.len - 1].schedules, claim);
 }
 
-void tir_receipt_tma(struct tir_pass_cx *cx, struct tir_span span, const struct tir_inst *load,
-                     const struct tir_value *to)
+// Are offsets of pixels known to be those that a copy has bits for?
+static bool offsets_fit(const struct tir_func *f, struct tir_pass_cx *cx,
+                        const struct tir_inst *pixels, uint32_t rank)
+{
+    const struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
+    const uint32_t at = pixels->op == TIR_OP_PIXEL_INDEX ? TIR_PIXEL_DZ : TIR_COPY_DZ;
+    for (uint32_t i = 0; i < TIR_PIXEL_DIMS; i++) {
+        int64_t low = 0, high = 0;
+        if (pixels->operands[at + i])
+            tir_range_get(ranges, pixels->operands[at + i], &low, &high);
+        if (low < 0 || high > tir_most_pixel_offset(rank))
+            return false;
+    }
+    return true;
+}
+
+void tir_receipt_tma(const struct tir_func *f, struct tir_pass_cx *cx, struct tir_span span,
+                     const struct tir_inst *load, const struct tir_value *to)
 {
     const char *name = tir_ref_base(load)->name;
-    tir_receipt_add(cx, TIR_TOPIC_COPY, span, "copy of %s: tma%s%s", name ? name : "a tensor",
+    const uint32_t rank = tir_ref_base(load)->type->rank;
+    const struct tir_inst *pixels = tir_copies_pixels(load) ? load : tir_pixels_of(load);
+    char most[48] = "";
+    if (pixels && !offsets_fit(f, cx, pixels, rank))
+        snprintf(most, sizeof most, ", with offsets taken to be 0 to %lld",
+                 (long long)tir_most_pixel_offset(rank));
+    tir_receipt_add(cx, TIR_TOPIC_COPY, span, "copy of %s: tma%s%s%s", name ? name : "a tensor",
                     tir_copied_rows(load) ? ", four rows at a time"
-                    : tir_copies_pixels(load) || tir_pixels_of(load)
-                        ? ", pixels in the order of images"
-                        : "",
-                    tir_rounds(load, to) ? ", which rounds to tf32" : "");
+                    : pixels              ? ", pixels in the order of images"
+                                          : "",
+                    most, tir_rounds(load, to) ? ", which rounds to tf32" : "");
 }
 
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
@@ -202,12 +225,13 @@ static bool has_topic(const struct tir_receipt_part *part, enum tir_topic topic)
     return false;
 }
 
-static void describe_copy(struct tir_pass_cx *cx, const struct tir_inst *copy)
+static void describe_copy(const struct tir_func *f, struct tir_pass_cx *cx,
+                          const struct tir_inst *copy)
 {
     const char *name = tir_ref_base(copy)->name ? tir_ref_base(copy)->name : "a tensor";
     if (copy->operands[TIR_COPY_MBAR] &&
         tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_engine_tma) == TIR_WORD_engine_tma)
-        tir_receipt_tma(cx, copy->span, copy, copy->operands[TIR_COPY_TO]);
+        tir_receipt_tma(f, cx, copy->span, copy, copy->operands[TIR_COPY_TO]);
     else if (copy->operands[TIR_COPY_MBAR])
         tir_receipt_add(cx, TIR_TOPIC_COPY, copy->span, "copy of %s: bulk", name);
     else
@@ -229,7 +253,7 @@ static void describe_by_hand(struct tir_pass_cx *cx, const struct tir_receipt_pa
     bool copies = !has_topic(part, TIR_TOPIC_COPY), dots = !has_topic(part, TIR_TOPIC_DOT);
     tir_foreach_inst(inst, f) {
         if (copies && inst->op == TIR_OP_COPY_ASYNC)
-            describe_copy(cx, inst);
+            describe_copy(f, cx, inst);
         else if (dots && inst->op == TIR_OP_DOT)
             describe_dot(cx, inst);
     }

@@ -88,8 +88,8 @@ void tir_receipt_certify(struct tir_pass_cx *cx, const struct tir_certificate *c
                          const char *why);
 
 // A tensor copy brings what `load`, an access of a tensor, gives as `to`.
-void tir_receipt_tma(struct tir_pass_cx *cx, struct tir_span span, const struct tir_inst *load,
-                     const struct tir_value *to);
+void tir_receipt_tma(const struct tir_func *f, struct tir_pass_cx *cx, struct tir_span span,
+                     const struct tir_inst *load, const struct tir_value *to);
 
 // The instructions of a dot that does not run on warpgroups.
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,

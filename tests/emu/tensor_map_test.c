@@ -464,6 +464,20 @@ static void test_refusals(void **state)
     expect_refusal(&m, c, "one row");
     c.mode = EMU_TENSOR_IM2COL;
     expect_refusal(&m, c, "im2col map");
+    tir_tensor_map pixels = m;
+    pixels.kind = TIR_TENSOR_MAP_IM2COL;
+    pixels.rank = 4;
+    pixels.channels = 8;
+    pixels.pixels = 2;
+    for (int i = 2; i < 4; i++) {
+        pixels.dims[i] = 4;
+        pixels.strides[i - 1] = 1024;
+        pixels.steps[i] = 1;
+    }
+    c = load;
+    c.mode = EMU_TENSOR_IM2COL;
+    c.offset[1] = 256;
+    expect_refusal(&pixels, c, "8 bits of rank 4");
     m.address = 0;
     expect_refusal(&m, load, "address 0");
     m.address = 4096;

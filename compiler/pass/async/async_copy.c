@@ -168,7 +168,7 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store, const cha
     tir_state_strides(as->f, copy);
     as->changed = true;
     tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
-    tir_receipt_tma(as->cx, copy->span, copy, copy->operands[TIR_COPY_TO]);
+    tir_receipt_tma(as->f, as->cx, copy->span, copy, copy->operands[TIR_COPY_TO]);
     return true;
 }
 
@@ -210,7 +210,7 @@ static bool fills_slot(struct async *as, struct tir_inst *copy)
     if (tir_pixels_of(copy))
         tir_state_pixels(as->f, copy);
     tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
-    tir_receipt_tma(as->cx, copy->span, copy, copy->operands[TIR_COPY_TO]);
+    tir_receipt_tma(as->f, as->cx, copy->span, copy, copy->operands[TIR_COPY_TO]);
     as->changed = true;
     return true;
 }

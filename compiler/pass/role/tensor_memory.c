@@ -433,7 +433,7 @@ static void tell(struct tmem_plan *p)
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
         if (o->group && is_loaded(o->group))
-            tir_receipt_tma(p->cx, o->tile->def->span, tmem_load(o), o->tile);
+            tir_receipt_tma(p->f, p->cx, o->tile->def->span, tmem_load(o), o->tile);
         if (o->is_computed && o->tile->kind == TIR_VALUE_RESULT &&
             o->tile->def->op == TIR_OP_PERMUTE)
             tir_receipt_add(p->cx, TIR_TOPIC_DOT, o->tile->def->span,

@@ -285,7 +285,10 @@ static const char *window_refusal(const struct emu_tensor_copy *c)
 {
     const tir_tensor_map *m = c->map;
     const uint32_t first = is_interleaved(m) ? 0 : 1;
+    static const uint16_t most[] = {[3] = UINT16_MAX, [4] = UINT8_MAX, [5] = 31}; // PTX ISA
     for (uint32_t i = 0; i + 2 < m->rank; i++) {
+        if (c->is_load && c->offset[i] > most[m->rank])
+            return "an im2col offset takes more than the 8 bits of rank 4, or 5 bits of rank 5";
         const int64_t dim = (int64_t)m->dims[first + i], at = c->at[first + i];
         const int64_t lower = m->lower[i], upper = dim - 1 + m->upper[i];
         if (at < lower || at > upper)
