@@ -136,9 +136,9 @@ static void load_import(struct loader *ld, struct module *to, tir_str from,
         import->name ? find_file(ld, NULL, name, true) : find_file(ld, to, name, false);
     struct module *m = old ? old->module : import->name ? new_module(ld) : to;
     if (import->name && global_of(to, import->name))
-        redefined(ld, import->name, import->span, global_of(to, import->name)->span);
+        redefined(ld, import->name, import->name_span, global_of(to, import->name)->span);
     if (import->name)
-        add_global(ld, to, import->name, import->span,
+        add_global(ld, to, import->name, import->name_span,
                    (struct val){.kind = VAL_MODULE, .module = m});
     if (old)
         return;

@@ -236,7 +236,7 @@ struct ast_kernel {
 
 struct ast_import {
     tir_str path;
-    struct tir_span span;
+    struct tir_span span, name_span;
     const char *name; // import "x.tir" as NAME; NULL: its names are those of this file
 };
 

@@ -335,7 +335,7 @@ static void parse_import(struct parser *p, struct ast_module *m)
     bool ok = parse_expect(p, TIR_TOK_STRING, "naming the imported file");
     if (ok && parse_at_word(p, "as")) {
         parse_step(p);
-        import.name = parse_name(p, &import.span, "a name for the module");
+        import.name = parse_name(p, &import.name_span, "a name for the module");
     }
     if (ok && !p->panic)
         vec_push(&p->cx->arena, &m->imports, import);
