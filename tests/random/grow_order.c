@@ -28,7 +28,10 @@ static int64_t power_above(int64_t n)
 struct value grow_sorted(struct program *p, const struct form *f)
 {
     const uint32_t axis = choose(p->c, f->rank);
-    const int64_t kept = f->shape[axis], all = power_above(kept);
+    const int64_t kept = f->shape[axis];
+    int64_t all = power_above(kept);
+    if (choose(p->c, 2)) // few are chosen from any number
+        all = kept + choose(p->c, (uint32_t)kept + 1);
     struct form g = *f;
     g.shape[axis] = all;
     if (all > MOST_SORTED || form_count(&g) > MOST_ELEMENTS)
@@ -38,7 +41,7 @@ struct value grow_sorted(struct program *p, const struct form *f)
     if (gives_index)
         g.elem = choose(p->c, 2) ? TIR_F32 : TIR_I32;
     struct value v = grow_firm(p, g);
-    if (kept == all && !gives_index && choose(p->c, 2)) {
+    if (kept == all && all == power_above(all) && !gives_index && choose(p->c, 2)) {
         v.text = say(p, "sort(%s, axis = %u)", v.text, axis);
         return v;
     }
