@@ -126,6 +126,10 @@ void tir_find_handed_over(struct tir_func *f, struct tir_arena *scratch, struct 
 // x may be y, in a later round of a loop. False: they differ, or one is no store.
 bool tir_same_writers(const struct tir_ranges *ranges, const struct tir_inst *x,
                       const struct tir_inst *y);
+// Are x and y loads or stores of tiles of one tensor in which each thread has the same elements, as
+// far as the two touch the same, and no other thread has them?
+bool tir_own_elements(const struct tir_ranges *ranges, const struct tir_inst *x,
+                      const struct tir_inst *y);
 // May the engine end two store_async to one tensor in any order: do they combine alike, or go to
 // different places? x may be y, in a later round of a loop.
 bool tir_stores_in_any_order(const struct tir_inst *x, const struct tir_inst *y);

@@ -99,7 +99,8 @@ uint32_t tir_barrier_needs(const struct barriers *b, const struct range *p, cons
         return 0;
     if (p->in_flight != TIR_DONE_NOW)
         return needs_in_flight(p, r);
-    if (!is_older && tir_same_writers(b->ranges, p->copy ? p->copy : p->by, r->by))
+    if (!is_older && (tir_same_writers(b->ranges, p->copy ? p->copy : p->by, r->by) ||
+                      tir_own_elements(b->ranges, p->by, r->by)))
         return 0;
     if (p->access == TIR_ACCESS_UPDATE && r->access == TIR_ACCESS_UPDATE &&
         any_order(b, p->by, r->by))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Stores that need no barrier between them: each thread writes again what it wrote before.
+// Accesses that need no barrier between them: each thread writes again what it wrote before, or
+// loads and stores elements of a tensor that no other thread has.
 
 #include "ir/range.h"
 #include "pass/sync/barrier.h"
@@ -58,4 +59,23 @@ bool tir_same_writers(const struct tir_ranges *ranges, const struct tir_inst *x,
         return false;
     return x == y || (x->operands[TIR_STORE_VALUE]->type == y->operands[TIR_STORE_VALUE]->type &&
                       same_slices(x, y) && keeps_elements(ranges, x));
+}
+
+// The tile of a load or store of a tensor; NULL: it is another access.
+static const struct tir_type *tile_of_tensor(const struct tir_inst *inst)
+{
+    const struct tir_value *tile = inst->op == TIR_OP_LOAD    ? inst->results[0]
+                                   : inst->op == TIR_OP_STORE ? inst->operands[TIR_STORE_VALUE]
+                                                              : NULL;
+    const bool is_tile =
+        tile && tir_type_is_tile(tile->type) && tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL;
+    return is_tile ? tile->type : NULL;
+}
+
+bool tir_own_elements(const struct tir_ranges *ranges, const struct tir_inst *x,
+                      const struct tir_inst *y)
+{
+    const struct tir_type *tile = tile_of_tensor(x);
+    return tile && tile == tile_of_tensor(y) && tile->layout && !tile->layout->replica_count &&
+           same_slices(x, y) && keeps_elements(ranges, x) && keeps_elements(ranges, y);
 }
