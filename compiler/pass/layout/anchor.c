@@ -256,6 +256,36 @@ static int compare_accesses(const void *a, const void *b)
     return x->place < y->place ? -1 : 1;
 }
 
+static void anchor_access(struct solver *s, const struct access *access)
+{
+    struct tir_value *v = tir_solver_accessed(access->inst);
+    if (s->of[v->id])
+        return;
+    tir_solver_enter_crew(s, access->inst);
+    tir_solver_assign(s, v, tir_solver_blocked_access(s, access->inst, v->type));
+    tir_solver_propagate(s);
+}
+
+static bool is_of_tensor(const struct access *access)
+{
+    return tir_ref_base(access->inst)->type->space == TIR_SPACE_GLOBAL;
+}
+
+// Of tensors, the accesses from `first` to `end` of as many elements as the first one has: the one
+// of the widest elements. Lanes with one vector of wide elements each have neighbouring bytes of
+// narrow ones; with one vector of narrow elements they would have every second piece of wide ones.
+static const struct access *widest(const struct access *first, const struct access *end)
+{
+    const struct access *found = first;
+    if (!is_of_tensor(first))
+        return first;
+    for (const struct access *it = first; it < end && it->size == first->size; it++)
+        if (is_of_tensor(it) && tir_elems[tir_solver_accessed(it->inst)->type->elem].bits >
+                                    tir_elems[tir_solver_accessed(found->inst)->type->elem].bits)
+            found = it;
+    return found;
+}
+
 // The largest tile first, and of equals the one that comes first.
 static void anchor_accesses(struct solver *s)
 {
@@ -269,12 +299,8 @@ static void anchor_accesses(struct solver *s)
     if (accesses.len)
         qsort(accesses.at, accesses.len, sizeof(*accesses.at), compare_accesses);
     vec_foreach(const struct access, it, &accesses) {
-        struct tir_value *v = tir_solver_accessed(it->inst);
-        if (s->of[v->id])
-            continue;
-        tir_solver_enter_crew(s, it->inst);
-        tir_solver_assign(s, v, tir_solver_blocked_access(s, it->inst, v->type));
-        tir_solver_propagate(s);
+        anchor_access(s, widest(it, accesses.at + accesses.len));
+        anchor_access(s, it);
     }
 }
 
