@@ -16,7 +16,7 @@ SIZES = {  # of each kernel, and inputs where they are not drawn
     "layernorm_gradient": "M=2 N=1000 eps=1e-5", "column_sum": "M=70 N=300", "group_norm": "B=2 C=8 S=300 groups=2 eps=1e-5",
     "route": "T=20", "embedding": "T=20 N=600 V=50 Id=randint:0:49", "embedding_gradient": "T=20 N=300 V=50 Id=randint:0:49",
     "matrix_vector": "M=30 K=1100", "batched": "B=2 M=130 N=136 K=72", "small_batched": "B=2", "matmul_tf32": "M=70 N=80 K=100",
-    "matmul_f64": "M=70 N=80 K=40", "gated": "M=70 N=136 K=96", "low_rank": "M=70 N=136 K=96",
+    "matmul_f64": "M=70 N=80 K=520", "gated": "M=70 N=136 K=96", "low_rank": "M=70 N=136 K=96",
     "convolution": "B=1 H=3 V=10 C=64 F=72",
 }
 
