@@ -5,9 +5,9 @@ if exists("b:current_syntax")
   finish
 endif
 
-syntax keyword tirDeclare kernel fn const import let var
+syntax keyword tirDeclare kernel fn const configs import let var
 syntax keyword tirStatement for in while do if else break continue return yield
-syntax keyword tirStatement tiles range where grid threads by carry with static_assert assume
+syntax keyword tirStatement tiles range where grid threads config by carry with static_assert assume
 syntax keyword tirIr meta form facts stages unroll order group persistent
 syntax keyword tirQualifier out inout shared local tmem
 syntax keyword tirType bool i8 i16 i32 i64 u8 u16 u32 u64

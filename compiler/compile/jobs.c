@@ -111,6 +111,10 @@ static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *a
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configurations: modelled as %s%s",
                         card->card,
                         card->is_published ? ", by published rates and guesses; not measured" : "");
+    for (const struct tir_left_out *it = job->variant || job->kernel->is_step ? NULL
+                                                                              : job->f->left_out;
+         it; it = it->next)
+        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, it->span, STR_FMT, STR_ARG(it->text));
     if (job->kernel->chosen.len)
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configuration: " STR_FMT,
                         STR_ARG(job->kernel->chosen));

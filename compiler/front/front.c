@@ -20,12 +20,18 @@ struct constant { // to be evaluated once all files are read
     const struct ast_binding *binding;
 };
 
+struct listed { // to be evaluated after the constants
+    struct module *module;
+    const struct ast_configs *list;
+};
+
 struct loader {
     struct tir_context *cx;
     const struct tir_front_options *options;
     struct program *program;
     VEC(struct loaded) files;
     VEC(struct constant) consts;
+    VEC(struct listed) lists;
 };
 
 static struct symbol *global_of(const struct module *m, const char *name)
@@ -83,6 +89,8 @@ static void collect(struct loader *ld, struct module *to, const struct ast_modul
     }
     vec_foreach(const struct ast_binding, it, &m->consts)
         vec_push(arena, &ld->consts, ((struct constant){to, it}));
+    vec_foreach(struct ast_configs *, it, &m->configs)
+        vec_push(arena, &ld->lists, ((struct listed){to, *it}));
     if (!is_main)
         return;
     vec_foreach(struct ast_kernel *, it, &m->kernels) {
@@ -199,6 +207,23 @@ static void define_constants(struct loader *ld, struct lower *l)
     }
 }
 
+// Lists may name each other, in any order.
+static void define_configs(struct loader *ld, struct lower *l)
+{
+    VEC(struct config_list *) lists = {0};
+    vec_foreach(const struct listed, it, &ld->lists) {
+        const struct symbol *old = global_of(it->module, it->list->name);
+        if (old)
+            redefined(ld, it->list->name, it->list->span, old->span);
+        struct config_list *list = config_list_new(l, it->list, it->module);
+        add_global(ld, it->module, it->list->name, it->list->span,
+                   (struct val){.kind = VAL_CONFIGS, .configs = list});
+        vec_push(l->arena, &lists, list);
+    }
+    vec_foreach(struct config_list *, it, &lists)
+        config_list_lower(l, *it, ld->options);
+}
+
 // -D NAME=VALUE must mean something to some kernel.
 static void check_metas(struct loader *ld)
 {
@@ -218,100 +243,6 @@ static void check_metas(struct loader *ld)
     }
 }
 
-// False: it is a configuration that no launch can take, with these metas, and is left out.
-static bool lower_one(struct loader *ld, struct lower *l, const struct ast_kernel *k,
-                      const struct tir_front_options *o, const struct ast_clause *clause,
-                      uint32_t config)
-{
-    struct lower one = {.cx = ld->cx,
-                        .arena = &ld->cx->arena,
-                        .m = l->m,
-                        .program = ld->program,
-                        .home = ld->program->main,
-                        .is_config = clause};
-    if (!lower_kernel(&one, k, o))
-        return !lower_is_left_out(&one);
-    one.f->config = config;
-    for (uint32_t i = 0; clause && i < one.f->meta_count; i++)
-        vec_foreach(const struct ast_arg, it, &clause->args)
-            one.f->metas[i].is_config |= it->name == one.f->metas[i].name; // interned
-    if (config > 1) // a module has no two kernels of one name
-        one.f->name =
-            tir_intern(&ld->cx->names, tir_str_format(&ld->cx->arena, "%s__%u", k->name, config));
-    return true;
-}
-
-// Does the target have what the configuration needs?
-static bool has_needed(struct loader *ld, const struct ast_arg *needs)
-{
-    const bool is_name = needs->value->kind == AST_NAME;
-    const enum tir_feature_answer has =
-        !is_name ? TIR_FEATURE_UNKNOWN
-        : !ld->options->has
-            ? TIR_FEATURE_THERE
-            : ld->options->has(ld->options->has_user, tir_str_of(needs->value->name));
-    if (has == TIR_FEATURE_UNKNOWN)
-        tir_error_at(&ld->cx->diags, needs->value->span, TIR_E_META,
-                     "expected a feature of targets, as `tcgen05`");
-    return has == TIR_FEATURE_THERE;
-}
-
-// The options with what a `config` clause binds. False: it contradicts what was given, which wins,
-// the target lacks what it needs, or an error was reported.
-static bool with_config(struct loader *ld, struct lower *l, const struct ast_kernel *k,
-                        const struct ast_clause *c, struct tir_front_options *o)
-{
-    struct tir_arena *arena = &ld->cx->arena;
-    struct tir_binding *metas = arena_array(arena, struct tir_binding, o->meta_count + c->args.len);
-    for (uint32_t i = 0; i < o->meta_count; i++)
-        metas[i] = o->metas[i];
-    bool fits = true;
-    vec_foreach(const struct ast_arg, it, &c->args) {
-        bool known = false;
-        vec_foreach(const struct ast_binding, meta, &k->metas)
-            known |= meta->name == it->name; // interned
-        if (!known && it->name && !strcmp(it->name, "needs")) {
-            fits &= has_needed(ld, it);
-            continue;
-        }
-        if (!known) {
-            tir_error_at(&ld->cx->diags, it->span, TIR_E_META, "expected META = VALUE");
-            return false;
-        }
-        const struct val v = lower_expr(l, it->value);
-        if (v.kind == VAL_POISON)
-            return false;
-        if (!val_is_constant(v) && v.kind != VAL_ELEM) {
-            tir_error_at(&ld->cx->diags, it->value->span, TIR_E_META,
-                         "`%s` must be known at compile time", it->name);
-            return false;
-        }
-        const struct tir_binding one = {tir_str_of(it->name), meta_text(l, v)};
-        for (uint32_t i = 0; i < ld->options->meta_count; i++)
-            if (tir_str_equal(metas[i].name, one.name))
-                fits &= tir_str_equal(meta_text(l, meta_parse(l, metas[i].value)), one.value);
-        metas[o->meta_count++] = one;
-    }
-    o->metas = metas;
-    return fits;
-}
-
-// Once for each configuration; once as it is where there are none, or none fits what was given.
-static void lower_configs(struct loader *ld, struct lower *l, const struct ast_kernel *k)
-{
-    uint32_t config = 0, errors = ld->cx->diags.error_count;
-    l->home = ld->program->main;
-    vec_foreach(const struct ast_clause, c, &k->clauses) {
-        struct tir_front_options o = *ld->options;
-        if (c->kind == AST_CLAUSE_config && with_config(ld, l, k, c, &o))
-            config += lower_one(ld, l, k, &o, c, config + 1);
-        if (ld->cx->diags.error_count != errors)
-            return; // the next configuration would only say it again
-    }
-    if (!config)
-        (void)lower_one(ld, l, k, ld->options, NULL, 0);
-}
-
 // The kernel whose name is most like `wanted`; NULL: none is.
 static const char *nearest_kernel(const struct program *program, const char *wanted)
 {
@@ -329,7 +260,7 @@ static void lower_kernels(struct loader *ld, struct lower *l)
         if (wanted && strcmp((*it)->name, wanted) != 0)
             continue;
         found = true;
-        lower_configs(ld, l, *it);
+        lower_configs(l, *it, ld->options);
     }
     if (!found && wanted) {
         const char *near = nearest_kernel(ld->program, wanted);
@@ -355,6 +286,7 @@ bool tir_front_module(struct tir_context *cx, tir_str name, tir_str source,
     struct tir_module *m = tir_module_new(&cx->arena, cx->types, &cx->names, &cx->diags);
     struct lower l = {.cx = cx, .arena = &cx->arena, .m = m, .program = &program};
     define_constants(&ld, &l);
+    define_configs(&ld, &l);
     check_metas(&ld);
     if (cx->diags.error_count == errors)
         lower_kernels(&ld, &l);

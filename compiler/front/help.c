@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The library as Markdown: the first comment of each file, then every function with the comment
-// above it. A comment with a blank line after it is a paragraph.
+// The library as Markdown: the first comment of each file, then every function and list of
+// configurations with the comment above it. A comment with a blank line after it is a paragraph.
 
 #include "front/help.h"
 
@@ -92,7 +92,7 @@ static void add_file(const struct library_file *file, struct tir_text *out)
             comment = comment ? comment : end;
             continue;
         }
-        if (begins(line, "fn ")) {
+        if (begins(line, "fn ") || begins(line, "configs ")) {
             add_signature(&p, line);
             tir_text_add(out, comment ? STR(": ") : STR(""));
             add_comment(out, comment ? comment : end, end, " ");

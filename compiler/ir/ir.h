@@ -257,6 +257,12 @@ struct tir_role { // made a branch by lower_tile; kept for messages
     uint32_t first, warps;
 };
 
+struct tir_left_out {     // configurations of a list that the kernel does not take
+    struct tir_span span; // of its clause
+    tir_str text;
+    struct tir_left_out *next;
+};
+
 struct tir_func {
     struct tir_module *module;
     const char *name;
@@ -283,9 +289,10 @@ struct tir_func {
     uint32_t cluster[3]; // CTAs of a cluster along each axis; all 0: no clusters
     // Multiples of those: what the device makes in place of several where it can; all 0: nothing.
     uint32_t preferred[3];
-    int64_t shared_bytes; // once placed
-    uint32_t persistent;  // CTAs per multiprocessor of a persistent grid, else 0
-    uint32_t config;      // number of the kernel's configuration, from 1 on; 0: none
+    int64_t shared_bytes;                // once placed
+    uint32_t persistent;                 // CTAs per multiprocessor of a persistent grid, else 0
+    uint32_t config;                     // number of the kernel's configuration, from 1 on; 0: none
+    const struct tir_left_out *left_out; // NULL: nothing
     enum tir_step_place step;
     struct tir_map constants;
     uint32_t value_count, inst_count; // ids given out

@@ -20,6 +20,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "random"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import configurations as stated  # pylint: disable=wrong-import-position
 import seeds  # pylint: disable=wrong-import-position
 
 SMS = 148
@@ -33,10 +35,8 @@ def card(path):
 
 
 def configurations(path):
-    for clause in re.findall(r"\bconfig\(([^)]*)\)", path.read_text()):
-        c = dict(DEFAULTS)
-        for name, value in re.findall(r"(\w+) = (\w+)", clause):
-            c[name] = {"true": True, "false": False}.get(value, value)
+    for config in stated.configurations(path):
+        c = {**DEFAULTS, **{name: {"true": True, "false": False}.get(value, value) for name, value in config.items()}}
         yield {k: int(v) if isinstance(v, str) and v.isdigit() else v for k, v in c.items()}
 
 

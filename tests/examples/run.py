@@ -19,7 +19,10 @@ import subprocess
 import sys
 import tempfile
 
-EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+EXAMPLES = os.path.join(ROOT, "examples")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+import configurations as stated  # pylint: disable=wrong-import-position
 
 
 def sizes(tile):
@@ -80,13 +83,11 @@ def softmax():
 
 
 def configurations(path):
-    """What each config clause of a kernel of products says, with what it leaves out."""
-    with open(os.path.join(EXAMPLES, path), encoding="utf-8") as file:
-        text = file.read()
+    """What each configuration of a kernel of products says, with what it leaves out."""
     given = {"BK": "64", "CM": "1", "CN": "1", "STAGES": "12", "SPLIT": "false", "FLIP": "false",
              "PAD": "false"}
-    for clause in re.findall(r"\bconfig\(([^)]*)\)", text):
-        yield {**given, **{k: v for k, v in re.findall(r"(\w+) = (\w+)", clause) if k != "needs"}}
+    for config in stated.configurations(os.path.join(EXAMPLES, path)):
+        yield {**given, **{k: v for k, v in config.items() if k != "needs"}}
 
 
 def gemm():

@@ -229,6 +229,15 @@ static void metas(const struct program *p, struct tir_text *out)
         tir_text_char(out, '>');
 }
 
+// The same two configurations, as lists give them: some are not this kernel's, one is there twice.
+static void list_of_stages(const struct program *p, struct tir_text *out)
+{
+    tir_text_format(out,
+                    "configs stages { config few config(STAGES = 3%s) config(CTAS = 2) }\n"
+                    "configs few { config(STAGES = 1) config(STAGES = 5, CTAS = 1) }\n",
+                    p->needs);
+}
+
 static const char *whole_text(struct program *p)
 {
     struct tir_text out;
@@ -237,6 +246,8 @@ static const char *whole_text(struct program *p)
         tir_text_format(&out, "%s\n", *text);
     vec_foreach(const char *, function, &p->functions)
         tir_text_format(&out, "%s\n", *function);
+    if (p->lists_stages)
+        list_of_stages(p, &out);
     tir_text_format(&out, "kernel k");
     metas(p, &out);
     tir_text_char(&out, '(');
@@ -245,7 +256,9 @@ static const char *whole_text(struct program *p)
     vec_foreach(struct dim, d, &p->dims)
         if (d->is_even)
             tir_text_format(&out, " where %s %% %lld == 0", d->name, (long long)granule(d));
-    if (p->has_stages)
+    if (p->lists_stages)
+        tir_text_format(&out, " config stages config few");
+    else if (p->has_stages)
         tir_text_format(&out, " config(STAGES = 1) config(STAGES = 3%s)", p->needs);
     if (!p->is_contracted)
         tir_text_format(&out, " contract(off)");
@@ -284,6 +297,7 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
     p->has_metas = chance(c, 25);
     p->has_stages = chance(c, 8);
     p->needs = choose_from(c, needs);
+    p->lists_stages = p->has_stages && chance(c, 50);
     p->named = chance(c, 15) ? choose_from(c, named) : TIR_NONE;
     p->layout_warps = chance(c, 20) && kind == TILES ? 1 << choose(c, 4) : 0;
     for (uint32_t i = 0; p->layout_warps && !p->is_wide && i < 3; i++)

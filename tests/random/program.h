@@ -94,6 +94,7 @@ struct program {
     bool has_metas;              // they have names
     bool has_stages;             // a meta of loops' stages, which configurations choose
     const char *needs;           // what a target has that takes one of them
+    bool lists_stages;           // which stand in lists
     enum tir_elem named;         // the element that a meta of kind type is; TIR_NONE: there is none
     uint32_t layout_warps;       // of layouts that are stated; 0: none are
     uint32_t depth, max_depth;   // of expressions

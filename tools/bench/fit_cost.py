@@ -15,10 +15,13 @@ Needs numpy and scipy.
 import argparse
 import math
 import pathlib
-import re
+import sys
 
 import numpy
 from scipy.optimize import least_squares, minimize
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import configurations as stated  # pylint: disable=wrong-import-position
 
 # Members of struct tir_cost, and where the search begins.
 FIRST = {"fetched": 100, "off_lines": 50, "off_sectors": 50, "past": 3000, "round": 20,
@@ -35,12 +38,11 @@ POOR = 0.1       # regret above counts twice
 
 
 def configurations(path):
-    """The metas of the config clauses that every target has as arrays, in their order."""
-    text = pathlib.Path(path).read_text()
+    """The metas of the configurations that every target has as arrays, in their order."""
     names = {"BM": 0, "BN": 0, "BK": 64, "SPLIT": 0, "FLIP": 0, "PAD": 0, "CM": 1, "CN": 1}
     rows = [{**names, **{name: {"true": 1, "false": 0}.get(value) or int(value)
-                         for name, value in re.findall(r"(\w+) = (\w+)", clause)}}
-            for clause in re.findall(r"\bconfig\(([^)]*)\)", text) if "needs = " not in clause]
+                         for name, value in config.items()}}
+            for config in stated.configurations(path) if "needs" not in config]
     return {name: numpy.array([row[name] for row in rows], float) for name in names}
 
 

@@ -24,6 +24,7 @@ struct formatter {
     format_tokens tokens;
     VEC(struct line) lines;
     bool fresh; // a block was just opened: no blank line before what follows
+    bool lists; // in `configs NAME { ... }`, whose statements no semicolon ends
 };
 
 static struct format_token *token(struct formatter *f, uint32_t i)
@@ -121,9 +122,30 @@ static void emit(struct formatter *f, uint32_t i, uint32_t j, uint32_t indent, b
 
 static void emit_statements(struct formatter *f, uint32_t i, uint32_t j, uint32_t indent);
 
+static uint32_t past_comments(struct formatter *f, uint32_t i, uint32_t j)
+{
+    while (i < j && token(f, i)->kind == TIR_TOK_COMMENT)
+        i++;
+    return i;
+}
+
+// config(...) or config NAME.NAME, which begins at i
+static uint32_t config_end(struct formatter *f, uint32_t i, uint32_t j)
+{
+    i = past_comments(f, i + 1, j);
+    if (i < j && token(f, i)->kind == TIR_TOK_LPAREN)
+        return token(f, i)->match + 1;
+    for (uint32_t dot;
+         (dot = past_comments(f, i + 1, j)) < j && token(f, dot)->kind == TIR_TOK_DOT;)
+        i = past_comments(f, dot + 1, j);
+    return TIR_MIN(i + 1, j);
+}
+
 // The end of the statement or declaration that begins at i.
 static uint32_t statement_end(struct formatter *f, uint32_t i, uint32_t j)
 {
+    if (f->lists)
+        return config_end(f, i, j);
     while (i < j) {
         enum tir_token_kind kind = token(f, i)->kind;
         if (kind == TIR_TOK_SEMI)
@@ -169,6 +191,7 @@ static void emit_statement(struct formatter *f, uint32_t i, uint32_t j, uint32_t
     }
     enum tir_token_kind first = token(f, i)->kind;
     bool declares = first == TIR_TOK_KERNEL || first == TIR_TOK_FN;
+    bool is_list = !indent && tir_str_is(token(f, i)->text, "configs");
     for (;; open = next_brace(f, i, j)) {
         if (open == j) { // the tokens after the last block
             emit(f, i, j, indent, blank);
@@ -182,7 +205,9 @@ static void emit_statement(struct formatter *f, uint32_t i, uint32_t j, uint32_t
             emit(f, i, open + 1, indent, blank);
         }
         f->fresh = true;
+        f->lists = is_list;
         emit_statements(f, open + 1, close, indent + INDENT);
+        f->lists = false;
         f->fresh = true;
         blank = false;
         i = close;

@@ -281,7 +281,8 @@ static uint16_t break_rank(const format_tokens *v, uint32_t i)
         rank = rank_of(b->kind);
     else if (b->kind == TIR_TOK_QUESTION || (b->kind == TIR_TOK_COLON && ends_choice(v, i)))
         rank = RANK_LOGIC;
-    else if (b->kind == TIR_TOK_NAME && (a->kind == TIR_TOK_RPAREN || is(b, "where")))
+    else if (b->kind == TIR_TOK_NAME && (a->kind == TIR_TOK_RPAREN || is(b, "where") ||
+                                         (is(b, "config") && a->kind == TIR_TOK_NAME)))
         rank = RANK_CLAUSE;
     else if (b->kind == TIR_TOK_NAME && a->kind == TIR_TOK_ASSIGN)
         rank = RANK_VALUE;

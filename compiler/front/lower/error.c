@@ -116,6 +116,8 @@ const char *lower_val_name(struct lower *l, struct val v)
         return tir_str_format(l->arena, "the function `%s`", v.fn->name).ptr;
     case VAL_MODULE:
         return "a module";
+    case VAL_CONFIGS:
+        return "a list of configurations";
     case VAL_ABSENT:
         return "nothing";
     case VAL_IR:

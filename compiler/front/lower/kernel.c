@@ -40,6 +40,20 @@ static void lower_metas(struct lower *l, const struct ast_kernel *k,
     }
 }
 
+// Has an earlier configuration of the kernel the same values?
+static bool is_repeated(const struct lower *l)
+{
+    const struct tir_func *f = l->f;
+    vec_foreach(struct tir_func *, it, &l->m->funcs) {
+        bool same = (*it)->span.begin == f->span.begin && (*it)->meta_count == f->meta_count;
+        for (uint32_t i = 0; same && i < f->meta_count; i++)
+            same = tir_str_equal((*it)->metas[i].value, f->metas[i].value);
+        if (same)
+            return true;
+    }
+    return false;
+}
+
 // The dimension of that name, made when it is new.
 static int32_t dim_of(struct lower *l, const char *name)
 {
@@ -282,8 +296,9 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     tir_map_init(&l->staged, l->arena);
     tir_map_init(&l->staging, l->arena);
     lower_metas(l, k, o);
-    if (l->cx->diags.error_count == errors && lower_params(l, k) && lower_clauses(l, k) &&
-        !lower_is_left_out(l)) {
+    l->is_repeated = l->is_config && is_repeated(l);
+    if (l->cx->diags.error_count == errors && !l->is_repeated && lower_params(l, k) &&
+        lower_clauses(l, k) && !lower_is_left_out(l)) {
         vec_foreach(struct ast_stmt *, it, &k->body->stmts)
             l->barriers_left += (*it)->kind == AST_MBARRIER;
         lower_block(l, k->body);

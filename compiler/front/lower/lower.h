@@ -28,10 +28,11 @@ enum val_kind {
     VAL_LAYOUT,
     VAL_TEXT,
     VAL_RING,
-    VAL_FN,     // a function
-    VAL_MODULE, // import "x.tir" as NAME
-    VAL_ABSENT, // an argument that a call leaves to its default
-    VAL_IR      // a scalar, a tile, or a buffer
+    VAL_FN,      // a function
+    VAL_MODULE,  // import "x.tir" as NAME
+    VAL_CONFIGS, // configs NAME { ... }
+    VAL_ABSENT,  // an argument that a call leaves to its default
+    VAL_IR       // a scalar, a tile, or a buffer
 };
 
 struct fn_value {
@@ -52,6 +53,7 @@ struct val {
         struct ring *ring;
         const struct fn_value *fn;
         const struct module *module;
+        struct config_list *configs;
         struct tir_value *ir;
     };
 };
@@ -153,8 +155,9 @@ struct lower {
     bool in_host;         // in a clause: calls of operations are never evaluated here
     bool is_ir;           // the kernel has a form clause: it is IR text
     bool rounds_products; // contract(off)
-    bool is_config;       // one of several: it may be impossible
+    bool is_config;       // one of several: it may be left out
     bool is_impossible;   // a condition is false whatever the launch
+    bool is_repeated;     // an earlier configuration binds all metas alike
     uint32_t tiles_loops;
     VEC(struct sized_dim) sized;
     VEC(struct role *) roles;
@@ -513,12 +516,21 @@ const char *lower_solve(struct lower *l, const struct ast_expr *e, struct val si
 // sizes demand to the conditions, if there are any.
 void lower_sized_dims(struct lower *l, value_list *conditions);
 
+// Lists of configurations, and kernels in each of theirs (configs.c).
+struct config_list *config_list_new(struct lower *l, const struct ast_configs *from,
+                                    const struct module *home);
+// Once all constants are known, and all lists have their names.
+void config_list_lower(struct lower *l, struct config_list *list,
+                       const struct tir_front_options *o);
+void lower_configs(struct lower *l, const struct ast_kernel *k, const struct tir_front_options *o);
+
 // Kernels (kernel.c) and metas (meta.c).
 bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_front_options *o);
-// Is it a configuration that no launch can take? Then nothing but its conditions is looked at.
+// Is it a configuration that no launch can take, or once more what another one is? Then nothing
+// but its conditions is looked at.
 static inline bool lower_is_left_out(const struct lower *l)
 {
-    return l->is_config && l->is_impossible;
+    return l->is_config && (l->is_impossible || l->is_repeated);
 }
 struct val meta_bind(struct lower *l, const struct ast_binding *meta,
                      const struct tir_binding *given); // given NULL: the default

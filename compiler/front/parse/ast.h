@@ -223,6 +223,15 @@ struct ast_clause {            // NAME(args) or where e (one argument)
     const char *name;
     struct tir_span span;
     ast_args args;
+    struct ast_expr *list; // config LIST: what names it; NULL: config(args)
+};
+
+typedef VEC(struct ast_clause) ast_clauses;
+
+struct ast_configs { // configs NAME { config(...) config LIST ... }
+    const char *name;
+    struct tir_span span; // of the name
+    ast_clauses clauses;
 };
 
 struct ast_kernel {
@@ -230,7 +239,7 @@ struct ast_kernel {
     struct tir_span span; // of the name
     ast_bindings metas;
     VEC(struct ast_param) params;
-    VEC(struct ast_clause) clauses;
+    ast_clauses clauses;
     struct ast_block *body;
 };
 
@@ -244,6 +253,7 @@ struct ast_module {
     VEC(struct ast_import) imports;
     VEC(struct ast_kernel *) kernels;
     VEC(struct ast_fn *) fns;
+    VEC(struct ast_configs *) configs;
     ast_bindings consts;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The parser's helpers, and declarations: imports, constants, functions, kernels.
+// The parser's helpers, and declarations: imports, constants, lists of configurations, functions,
+// kernels.
 #include "front/parse/parse.h"
 
 #include "front/parse/foreign.h"
@@ -140,7 +141,7 @@ bool parse_at_declaration(const struct parser *p)
 {
     const enum tir_token_kind kind = p->now.kind;
     return kind == TIR_TOK_KERNEL || kind == TIR_TOK_FN || kind == TIR_TOK_IMPORT ||
-           kind == TIR_TOK_CONST;
+           kind == TIR_TOK_CONST || (parse_at_word(p, "configs") && p->next.kind == TIR_TOK_NAME);
 }
 
 void parse_recover(struct parser *p)
@@ -249,6 +250,10 @@ static struct ast_clause parse_clause(struct parser *p)
     else
         clause.name = parse_name(p, &clause.span, "`{` or a clause such as `where` or `grid(...)`");
     clause.kind = clause_kind(clause.name);
+    if (clause.kind == AST_CLAUSE_config && p->now.kind == TIR_TOK_NAME) {
+        clause.list = parse_postfix(p);
+        return clause;
+    }
     parse_expect(p, TIR_TOK_LPAREN, "after the clause's name");
     while (!p->panic && p->now.kind != TIR_TOK_RPAREN) {
         struct ast_arg arg = parse_arg(p);
@@ -258,6 +263,21 @@ static struct ast_clause parse_clause(struct parser *p)
     }
     parse_expect(p, TIR_TOK_RPAREN, "to end the clause");
     return clause;
+}
+
+static struct ast_configs *parse_configs(struct parser *p)
+{
+    struct ast_configs *list = arena_new(&p->cx->arena, struct ast_configs);
+    list->name = parse_name(p, &list->span, "the name of a list of configurations");
+    parse_expect(p, TIR_TOK_LBRACE, "before the configurations");
+    while (!p->panic && parse_at_word(p, "config")) {
+        struct ast_clause clause = parse_clause(p);
+        if (!p->panic)
+            vec_push(&p->cx->arena, &list->clauses, clause);
+    }
+    if (!p->panic && !parse_accept(p, TIR_TOK_RBRACE))
+        parse_unexpected(p, "`config`, or `}` to end the list");
+    return list;
 }
 
 static struct ast_kernel *parse_kernel(struct parser *p)
@@ -356,8 +376,13 @@ static void parse_declaration(struct parser *p, struct ast_module *m)
         struct ast_kernel *kernel = parse_kernel(p);
         if (kernel->name)
             vec_push(&p->cx->arena, &m->kernels, kernel);
+    } else if (parse_at_word(p, "configs")) {
+        parse_step(p);
+        struct ast_configs *list = parse_configs(p);
+        if (list->name)
+            vec_push(&p->cx->arena, &m->configs, list);
     } else {
-        parse_unexpected(p, "`kernel`, `fn`, `const` or `import`");
+        parse_unexpected(p, "`kernel`, `fn`, `const`, `configs` or `import`");
     }
     if (!p->panic)
         return;
