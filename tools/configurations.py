@@ -13,21 +13,21 @@ def uncommented(path):
     return re.sub(r"//.*", "", pathlib.Path(path).read_text(encoding="utf-8"))
 
 
-def named(text, module, name):
-    """Those of the list `name` of the module that a program imports by that name."""
-    files = {alias: file for file, alias in IMPORT.findall(text)}
+def named(files, module, name):
+    """Those of the list `name` of the library's file that `module` stands for."""
     whole = uncommented(LIBRARY / files[module])
-    return clauses(re.search(rf"^configs {name} {{(.*?)^}}", whole, re.MULTILINE | re.DOTALL)[1])
+    return clauses(re.search(rf"^configs {name} {{(.*?)^}}", whole, re.MULTILINE | re.DOTALL)[1], {})
 
 
-def clauses(text):
+def clauses(text, files):
     for given, module, name in CLAUSE.findall(text):
         if name:
-            yield from named(text, module, name)
+            yield from named(files, module, name)
         else:
             yield dict(re.findall(r"(\w+) = (\w+)", given))
 
 
 def configurations(path):
     """Of a file with one kernel that has any, with what needs a feature of the target (`needs`)."""
-    return list(clauses(uncommented(path)))
+    text = uncommented(path)
+    return list(clauses(text[text.index("\nkernel "):], {alias: file for file, alias in IMPORT.findall(text)}))

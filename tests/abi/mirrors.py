@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Holds the structures of tools/bench/tirrt.py against the headers that they mirror.
+"""Holds the structures of tools/bench/tirrt.py, and those that it imports, against the headers that they mirror.
 
 Usage: mirrors.py CC INCLUDE TIRRT.py
 
@@ -35,6 +35,7 @@ class Anything(types.ModuleType):
 
 def load(path):
     sys.modules["torch"] = Anything("torch")
+    sys.path.insert(0, str(pathlib.Path(path).parent))  # of what it imports
     spec = importlib.util.spec_from_file_location("tirrt", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

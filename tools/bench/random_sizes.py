@@ -3,7 +3,7 @@
 
     python3 random_sizes.py --library libtirrt.so --artifacts FOLDER --seed N [--cases N]
         [--sets layers,eights,any,thin,deep,softmax,layernorm,rmsnorm,...] [--artifact matmul_bf16]
-        [--sizes MxNxK,...] [--space] [--rounds N] [--seconds S] [--device cuda|emu]
+        [--sizes MxNxK,...] [--space] [--beside] [--rounds N] [--seconds S] [--device cuda|emu]
 
 Products (cuBLAS): `layers` are weights of published models with a drawn number of rows, `eights`
 multiples of 8, `any` sizes of any alignment, `thin` at most 64 rows, `deep` few tiles of long sums,
@@ -17,9 +17,10 @@ ours. Prints the geometric mean of each set and the ten worst.
 
 --checks N compares N launches of each instead of one: what goes wrong by chance goes wrong sooner.
 --sizes takes these sizes for each set instead of drawn ones, to compare two compilers at the same.
---space also times every other configuration of the artifact, and artifacts that have more behind its
-name (NAME.MORE.tira), and prints what a perfect choice would reach, and how many times as long as
-the best configuration of the artifact the model's choice takes. All figures go to
+--beside also times artifacts that have more behind its name (NAME.MORE.tira), each by its model's
+choice; --space times them and every other configuration of the artifact, and prints what a perfect
+choice would reach, and how many times as long as the best configuration of the artifact the model's
+choice takes. All figures go to
 $OUT/random_sizes.json where OUT is set, and the times of every configuration of a product to
 $OUT/products.txt, which fit_cost.py reads.
 """
@@ -178,6 +179,7 @@ def one(context, item):
         others = {name: lambda w, number=number: forced(kernel, w, number)
                   for name, number in configurations(context, kernel, work).items()
                   if number != taken}
+    if context.options.space or context.options.beside:
         good, bad = compare.valid(context, work, context.candidates([f"{artifact}.*"]))
         wrong = [f"{name}: {why}" for name, why in bad.items() if why.startswith("WRONG")]
         if wrong:
@@ -262,6 +264,10 @@ def summary(results):
         print(f"{kind:9} {len(rows):4} cases: geometric mean {geometric(ratios):.3f}, lowest "
               f"{min(ratios):.2f}, {sum(r < 0.9 for r in ratios)} below 0.9; best configuration "
               f"{geometric(best):.3f}")
+        for name in sorted({name for r in rows for name in r["space_us"] if name[0] == "."}):
+            both = [r for r in rows if name in r["space_us"]]
+            print(f"{'':9} {name[1:]} {geometric([r['torch_us'] / r['space_us'][name] for r in both]):.3f}, "
+                  f"lowest {min(r['torch_us'] / r['space_us'][name] for r in both):.2f} ({len(both)} cases)")
         if any(len(r["space_us"]) > 1 for r in rows):
             lost = [regret(r) for r in rows]
             print(f"{'':9} the choice takes {geometric(lost):.3f} times as long as the best, worst "
@@ -285,6 +291,7 @@ def options_of(arguments):
     parser.add_argument("--sets", default=",".join(DEFAULT), help="or everyday, all of its own")
     parser.add_argument("--sizes", type=sizes_of, help="instead of drawn ones")
     parser.add_argument("--space", action="store_true", help="every configuration")
+    parser.add_argument("--beside", action="store_true", help="artifacts of more names, each by its choice")
     parser.add_argument("--checks", type=int, default=1, help="launches of each that are compared")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--pause", type=float, default=0, help="milliseconds between replays")

@@ -5,7 +5,7 @@ On a GPU the runtime adopts torch's context and current stream, so that both sid
 run in one process on the same memory. On the emulator every launch copies the tensors into its
 memory and the outputs back, so that the scripts can be tried on a machine without a GPU.
 
-The structures mirror tir/runtime.h and tir/artifact.h.
+The structures mirror tir/runtime.h; those of tir/artifact.h are in structures.py.
 """
 
 import ctypes as c
@@ -13,7 +13,9 @@ import pathlib
 
 import torch
 
-MAX_RANK = 6
+from structures import (  # pylint: disable=unused-import
+    MAX_RANK, ArtifactDesc, Error, Extent, Formula, KernelDesc, Meta, Param, Sequence, Str, Variant)
+
 ELEMENTS = [
     "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "tf32", "f32", "f64",
     "e4m3", "e5m2", "e2m1", "ue8m0", "bool", "e3m2", "e2m3", "ue4m3",
@@ -26,17 +28,6 @@ DTYPES = {
 }
 FLOATS = {"f32", "tf32", "f64"}  # scalars that travel as a double
 TENSOR, SCALAR = 0, 1  # both tir_rt_arg_kind and tir_param_kind
-
-
-class Str(c.Structure):
-    _fields_ = [("ptr", c.c_void_p), ("len", c.c_size_t)]
-
-    def text(self):
-        return c.string_at(self.ptr, self.len).decode() if self.len else ""
-
-
-class Error(c.Structure):
-    _fields_ = [("status", c.c_int), ("native", c.c_int32), ("message", c.c_char * 248)]
 
 
 class TensorArg(c.Structure):
@@ -75,60 +66,6 @@ class LaunchOptions(c.Structure):
 class Usage(c.Structure):
     _fields_ = [("registers", c.c_uint32), ("local_bytes", c.c_uint32),
                 ("static_shared", c.c_uint32), ("max_threads", c.c_uint32)]
-
-
-class Extent(c.Structure):
-    _fields_ = [("dim", c.c_uint32), ("fixed", c.c_int64)]
-
-
-class Param(c.Structure):
-    _fields_ = [("name", Str), ("kind", c.c_int), ("element", c.c_int), ("direction", c.c_int),
-                ("rank", c.c_uint32), ("extents", Extent * MAX_RANK)]
-
-
-class Formula(c.Structure):
-    _fields_ = [("ops", c.c_void_p), ("count", c.c_uint32)]
-
-
-class Variant(c.Structure):
-    _fields_ = [("entry", Str), ("facts", c.c_uint32), ("when", Formula), ("cost", Formula),
-                ("config", c.c_uint32),
-                ("threads", c.c_uint32), ("cluster", c.c_uint32 * 3), ("static_shared", c.c_uint32),
-                ("dynamic_shared", c.c_uint32), ("grid", Formula * 3), ("persistent", c.c_uint32),
-                ("ctas_per_sm", c.c_uint32), ("maps", c.c_void_p), ("map_count", c.c_uint32),
-                ("watchdog", c.c_uint32), ("roles", c.c_void_p), ("role_count", c.c_uint32),
-                ("barriers", c.c_void_p), ("barrier_count", c.c_uint32),
-                ("is_open", c.c_uint32), ("waits", c.c_uint32),
-                ("cooperative", c.c_uint32), ("preferred", c.c_uint32 * 3)]
-
-
-class Sequence(c.Structure):
-    _fields_ = [("name", Str), ("cost", Formula), ("config", c.c_uint32),
-                ("scratch", c.c_void_p), ("scratch_count", c.c_uint32),
-                ("steps", c.c_void_p), ("step_count", c.c_uint32)]
-
-
-class Meta(c.Structure):
-    _fields_ = [("name", Str), ("value", Str)]
-
-
-class KernelDesc(c.Structure):
-    _fields_ = [("name", Str), ("dims", c.POINTER(Str)), ("dim_count", c.c_uint32),
-                ("params", c.POINTER(Param)), ("param_count", c.c_uint32),
-                ("metas", c.POINTER(Meta)), ("meta_count", c.c_uint32),
-                ("fixed", c.c_void_p), ("fixed_count", c.c_uint32),
-                ("names", c.c_void_p), ("name_count", c.c_uint32),
-                ("conditions", c.c_void_p), ("condition_count", c.c_uint32),
-                ("variants", c.POINTER(Variant)), ("variant_count", c.c_uint32),
-                ("configs", c.POINTER(Str)), ("config_count", c.c_uint32),
-                ("tuned", c.c_void_p), ("tuned_count", c.c_uint32),
-                ("sequences", c.POINTER(Sequence)), ("sequence_count", c.c_uint32),
-                ("is_step", c.c_uint32)]
-
-
-class ArtifactDesc(c.Structure):
-    _fields_ = [("target", Str), ("ptx", Str), ("cubin_arch", Str), ("cubin", Str),
-                ("receipt", Str), ("kernels", c.POINTER(KernelDesc)), ("kernel_count", c.c_uint32)]
 
 
 POINTER_RESULTS = {"tir_rt_module_describe": c.POINTER(ArtifactDesc),
