@@ -225,6 +225,13 @@ def epilogues():
            "C=full:nan"]
     for act in range(6):
         yield from products("epilogues.tir", "linear", (32, 32, 32), ["-D", f"ACT={act}"])
+    # The tiles of the library: what is launched for these sizes, and each way of making the sums, which are 16 columns wide or
+    # 2 rows high where the epilogue sees them.
+    for act, how in enumerate(["", "FLIP=true BM=16", "SPLIT=true BM=64", "PAD=true BM=64", "CM=2 BM=64",
+                               "FLIP=true SPLIT=true BM=16"]):
+        given = [word for meta in how.split() for word in ("-D", meta)] + (["-D", "BN=64"] if how else [])
+        yield ["linear.tir", *given, "-D", f"ACT={act}", "M=67", "N=130", "K=600"]
+        yield ["linear.tir", *given, "-D", f"ACT={act}", "--arch=sm_90a", "M=70", "N=136", "K=520"]
     # Far out on both sides no activation may overflow.
     for act in range(6):
         yield ["epilogues.tir", "--kernel", "linear", "-D", f"ACT={act}", "-D", "T=f32", "M=17",
