@@ -4,7 +4,7 @@
 // A chunk is one block from the caller's allocator; chunks form a list, newest first:
 //
 //     | header | object | red zone | object | red zone | ... free ... |
-//              0                                  used            size
+//                                                       next         next + left
 //
 // Objects too large for the current chunk open a new one; what is left of the old one stays unused.
 // A savepoint is a chunk and its fill; releasing it frees the newer chunks. Under AddressSanitizer
@@ -15,15 +15,7 @@
 
 #include <stdlib.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ARENA_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_ASAN 1
-#endif
-#endif
-
-#ifdef ARENA_ASAN
+#if ARENA_ASAN
 #include <sanitizer/asan_interface.h>
 #define POISON(ptr, size)   __asan_poison_memory_region((ptr), (size))
 #define UNPOISON(ptr, size) __asan_unpoison_memory_region((ptr), (size))
@@ -34,11 +26,11 @@ enum { RED_ZONE = 32 };
 enum { RED_ZONE = 0 };
 #endif
 
-enum { CHUNK_MIN = 64 << 10, CHUNK_MAX = 1 << 20, ALIGNMENT = _Alignof(max_align_t) };
+enum { CHUNK_MIN = 64 << 10, CHUNK_MAX = 1 << 20 };
 
 struct arena_chunk {
     struct arena_chunk *older;
-    size_t size, used; // bytes of data
+    size_t size; // of data: a multiple of the alignment
     _Alignas(max_align_t) unsigned char data[];
 };
 
@@ -88,23 +80,25 @@ void tir_arena_finish(struct tir_arena *arena)
 {
     while (arena->chunk)
         pop_chunk(arena);
+    arena->left = 0;
 }
 
 struct tir_arena_mark tir_arena_mark(const struct tir_arena *arena)
 {
-    return (struct tir_arena_mark){arena->chunk, arena->chunk ? arena->chunk->used : 0};
+    return (struct tir_arena_mark){arena->chunk, arena->left};
 }
 
 void tir_arena_release(struct tir_arena *arena, struct tir_arena_mark mark)
 {
+    assert(arena->chunk != mark.chunk || arena->left <= mark.left); // as below
     while (arena->chunk != mark.chunk) {
         assert(arena->chunk); // else the mark is older than an earlier release
         pop_chunk(arena);
     }
+    arena->left = mark.left;
     if (arena->chunk) {
-        assert(mark.used <= arena->chunk->used);
-        arena->chunk->used = mark.used;
-        POISON(arena->chunk->data + mark.used, arena->chunk->size - mark.used);
+        arena->next = arena->chunk->data + arena->chunk->size - mark.left;
+        POISON(arena->next, mark.left);
     }
 }
 
@@ -119,28 +113,26 @@ static void push_chunk(struct tir_arena *arena, size_t need)
     *chunk = (struct arena_chunk){.older = arena->chunk, .size = size};
     POISON(chunk->data, size);
     arena->chunk = chunk;
+    arena->next = chunk->data;
+    arena->left = size;
 }
 
-static void *take(struct tir_arena *arena, size_t size)
+void *tir_arena_take_slowly(struct tir_arena *arena, size_t size)
 {
     if (size > SIZE_MAX / 4)
         tir_arena_give_up(arena);
-    size_t need = (size_t)tir_align_up(TIR_MAX(size, (size_t)1) + RED_ZONE, ALIGNMENT);
-    if (!arena->chunk || need > arena->chunk->size - arena->chunk->used)
+    size_t need = (size_t)tir_align_up(TIR_MAX(size, (size_t)1) + RED_ZONE, ARENA_ALIGNMENT);
+    if (need > arena->left)
         push_chunk(arena, need);
-    unsigned char *ptr = arena->chunk->data + arena->chunk->used;
-    arena->chunk->used += need;
+    unsigned char *ptr = arena->next;
+    arena->next += need;
+    arena->left -= need;
     UNPOISON(ptr, size);
     return ptr;
 }
 
-void *tir_arena_alloc(struct tir_arena *arena, size_t size)
-{
-    return memset(take(arena, size), 0, size);
-}
-
 void *tir_arena_copy(struct tir_arena *arena, const void *src, size_t size)
 {
-    void *copy = take(arena, size);
+    void *copy = tir_arena_take(arena, size);
     return size ? memcpy(copy, src, size) : copy; // src may be NULL when it is empty
 }

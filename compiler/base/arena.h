@@ -7,10 +7,25 @@
 
 #include "base/base.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define ARENA_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_ASAN 1
+#endif
+#endif
+#ifndef ARENA_ASAN
+#define ARENA_ASAN 0
+#endif
+
+enum { ARENA_ALIGNMENT = _Alignof(max_align_t) };
+
 struct arena_chunk;
 
 struct tir_arena {
     struct arena_chunk *chunk; // newest
+    unsigned char *next;       // what is free in it,
+    size_t left;               // and how many bytes: a multiple of the alignment
     tir_allocator allocator;
     void (*out_of_memory)(void *user); // must not return
     void *user;
@@ -18,7 +33,7 @@ struct tir_arena {
 
 struct tir_arena_mark {
     struct arena_chunk *chunk;
-    size_t used;
+    size_t left;
 };
 
 // The C library gives what is free at the end of a heap back to the system, and the next
@@ -36,8 +51,26 @@ void tir_arena_release(struct tir_arena *arena, struct tir_arena_mark mark);
 // Called when there is no memory: jumps to the API boundary.
 TIR_NORETURN void tir_arena_give_up(struct tir_arena *arena);
 
+// Not zeroed, from a chunk that may be new.
+void *tir_arena_take_slowly(struct tir_arena *arena, size_t size);
+// Inline: of what a compilation does beside LLVM, a tenth was to come here. A size of 0 is slow.
+static inline void *tir_arena_take(struct tir_arena *arena, size_t size)
+{
+    if (ARENA_ASAN || size - 1 >= arena->left)
+        return tir_arena_take_slowly(arena, size);
+    const size_t need = (size_t)tir_align_up(size, ARENA_ALIGNMENT);
+    unsigned char *ptr = arena->next;
+    arena->next += need;
+    arena->left -= need;
+    return ptr;
+}
+
 // Zeroed memory aligned for any type. Under AddressSanitizer each object has a red zone.
-void *tir_arena_alloc(struct tir_arena *arena, size_t size);
+static inline void *tir_arena_alloc(struct tir_arena *arena, size_t size)
+{
+    return memset(tir_arena_take(arena, size), 0, size);
+}
+
 // Inline, for a `size` that is known: the check for overflow is then no division.
 static inline void *tir_arena_alloc_array(struct tir_arena *arena, size_t count, size_t size)
 {

@@ -3,10 +3,8 @@
 
 #include "base/vec.h"
 
-void *tir_vec_room(struct tir_arena *arena, void *at, uint32_t len, uint32_t *cap, size_t size)
+void *tir_vec_grow(struct tir_arena *arena, void *at, uint32_t len, uint32_t *cap, size_t size)
 {
-    if (len < *cap)
-        return at;
     // A vector of 2^32 elements asks for more than there is, which ends at the arena's hook.
     size_t more = *cap > UINT32_MAX / 2 ? SIZE_MAX : TIR_MAX(*cap * 2, 8);
     void *grown = tir_arena_alloc_array(arena, more, size);

@@ -15,8 +15,15 @@
         uint32_t len, cap; \
     }
 
-// The storage with room for one more element of `size` bytes; updates *cap.
-void *tir_vec_room(struct tir_arena *arena, void *at, uint32_t len, uint32_t *cap, size_t size);
+// Storage with room for more elements of `size` bytes; updates *cap.
+void *tir_vec_grow(struct tir_arena *arena, void *at, uint32_t len, uint32_t *cap, size_t size);
+
+// The storage with room for one more element.
+static inline void *tir_vec_room(struct tir_arena *arena, void *at, uint32_t len, uint32_t *cap,
+                                 size_t size)
+{
+    return len < *cap ? at : tir_vec_grow(arena, at, len, cap, size);
+}
 
 #define vec_push(arena, v, value)                                                     \
     ((v)->at = tir_vec_room((arena), (v)->at, (v)->len, &(v)->cap, sizeof(*(v)->at)), \
