@@ -64,6 +64,7 @@ struct tir_text {
 void tir_text_init(struct tir_text *text, struct tir_arena *arena, size_t max); // max 0: 1 GiB
 void tir_text_add(struct tir_text *text, tir_str s);
 void tir_text_char(struct tir_text *text, char c);
+void tir_text_int(struct tir_text *text, int64_t value); // in decimal
 void tir_text_format(struct tir_text *text, const char *format, ...) TIR_PRINTF(2, 3);
 void tir_text_vformat(struct tir_text *text, const char *format, va_list args) TIR_PRINTF(2, 0);
 void tir_text_json(struct tir_text *text, tir_str s); // quoted and escaped

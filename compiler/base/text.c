@@ -42,6 +42,19 @@ void tir_text_char(struct tir_text *text, char c)
     tir_text_add(text, (tir_str){&c, 1});
 }
 
+void tir_text_int(struct tir_text *text, int64_t value)
+{
+    char digits[20]; // of 2^63, and its sign
+    char *end = digits + sizeof digits, *at = end;
+    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do
+        *--at = (char)('0' + left % 10);
+    while (left /= 10);
+    if (value < 0)
+        *--at = '-';
+    tir_text_add(text, (tir_str){at, (size_t)(end - at)});
+}
+
 void tir_text_format(struct tir_text *text, const char *format, ...)
 {
     va_list args;

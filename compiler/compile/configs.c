@@ -116,9 +116,14 @@ tir_str tir_compile_config_text(struct tir_arena *arena, const struct tir_func *
 {
     struct tir_text text;
     tir_text_init(&text, arena, 0);
-    for (uint32_t i = 0; i < f->meta_count; i++)
-        if (f->metas[i].is_config)
-            tir_text_format(&text, "%s%s=" STR_FMT, text.len ? ", " : "", f->metas[i].name,
-                            STR_ARG(f->metas[i].value));
+    for (uint32_t i = 0; i < f->meta_count; i++) {
+        if (!f->metas[i].is_config)
+            continue;
+        if (text.len)
+            tir_text_add(&text, STR(", "));
+        tir_text_add(&text, tir_str_of(f->metas[i].name));
+        tir_text_char(&text, '=');
+        tir_text_add(&text, f->metas[i].value);
+    }
     return tir_text_str(&text);
 }

@@ -10,7 +10,7 @@ static void put_value(struct tir_text *out, enum tir_elem elem, union tir_number
     else if (elem == TIR_U64)
         tir_text_format(out, "%llu", (unsigned long long)x.i);
     else
-        tir_text_format(out, "%lld", (long long)x.i);
+        tir_text_int(out, x.i);
 }
 
 static void print_line(struct interp *in, const struct tir_inst *inst, uint32_t lane)

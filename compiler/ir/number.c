@@ -395,7 +395,7 @@ void tir_number_print(struct tir_text *out, enum tir_elem elem, union tir_number
         return;
     }
     if (!tir_elem_is_float(elem)) {
-        tir_text_format(out, "%lld", (long long)x.i);
+        tir_text_int(out, x.i);
         return;
     }
     if (isnan(x.f) || isinf(x.f)) {

@@ -145,7 +145,7 @@ static void put(struct printer *p, const char *s)
 
 static void put_int(struct printer *p, int64_t i)
 {
-    tir_text_format(p->out, "%lld", (long long)i);
+    tir_text_int(p->out, i);
 }
 
 static void put_separator(struct printer *p, bool *first)

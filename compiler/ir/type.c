@@ -162,7 +162,7 @@ void tir_type_print(struct tir_text *out, const struct tir_type *t)
         if (t->space == TIR_SPACE_GLOBAL)
             tir_text_char(out, '_'); // the sizes are values of the kernel
         else
-            tir_text_format(out, "%lld", (long long)t->shape[d]);
+            tir_text_int(out, t->shape[d]);
     }
     if (t->rank)
         tir_text_char(out, ']');

@@ -3,6 +3,8 @@
 
 #include "unit.h"
 
+#include <stdio.h>
+
 static void grows_and_stays_terminated(void **state)
 {
     (void)state;
@@ -33,6 +35,22 @@ static void one_format_may_be_longer_than_the_buffer(void **state)
     assert_int_equal(text.len, 502);
     assert_int_equal(text.ptr[0], '<');
     assert_memory_equal(text.ptr + 499, "07>", 4);
+    tir_arena_finish(&arena);
+}
+
+static void integers_are_decimal(void **state)
+{
+    (void)state;
+    static const int64_t values[] = {0, 7, 10, -1, -90, INT64_MAX, INT64_MIN};
+    struct tir_arena arena = unit_arena();
+    for (size_t i = 0; i < TIR_COUNT_OF(values); i++) {
+        char expected[32];
+        struct tir_text text;
+        snprintf(expected, sizeof expected, "%lld", (long long)values[i]);
+        tir_text_init(&text, &arena, 0);
+        tir_text_int(&text, values[i]);
+        assert_str(tir_text_str(&text), expected);
+    }
     tir_arena_finish(&arena);
 }
 
@@ -82,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows_and_stays_terminated),
+        cmocka_unit_test(integers_are_decimal),
         cmocka_unit_test(one_format_may_be_longer_than_the_buffer),
         cmocka_unit_test(text_past_the_maximum_is_dropped),
         cmocka_unit_test(json_strings_are_escaped),

@@ -106,7 +106,7 @@ tir_str meta_text(struct lower *l, struct val v)
         return v.truth ? STR("true") : STR("false");
     tir_text_init(&text, l->arena, 0);
     if (v.kind == VAL_INT)
-        tir_text_format(&text, "%lld", (long long)v.i);
+        tir_text_int(&text, v.i);
     else
         tir_number_print(&text, TIR_F64, (union tir_number){.f = v.f});
     return tir_text_str(&text);
