@@ -248,7 +248,14 @@ static const char *check_code(const tir_artifact_variant *variant,
     return wrong;
 }
 
-static const char *check_variant(const tir_artifact_variant *variant,
+// Variants of a configuration mostly have one formula for what they cost, which is checked once.
+static bool is_shared(const tir_formula *cost, const tir_formula *before)
+{
+    return before && cost->ops == before->ops && cost->count == before->count;
+}
+
+// before: what the variant before it costs, or NULL.
+static const char *check_variant(const tir_artifact_variant *variant, const tir_formula *before,
                                  const tir_artifact_kernel *kernel)
 {
     if (!is_name(variant->entry))
@@ -260,7 +267,7 @@ static const char *check_variant(const tir_artifact_variant *variant,
     if (variant->is_open > 1)
         return "a variant is neither open nor not";
     const char *wrong = tir_formula_check(&variant->when, kernel);
-    if (!wrong)
+    if (!wrong && !is_shared(&variant->cost, before))
         wrong = tir_formula_check(&variant->cost, kernel);
     if (!wrong)
         wrong = variant->is_open ? check_open(variant) : check_code(variant, kernel);
@@ -395,7 +402,8 @@ static const char *check_kernel(const tir_artifact_kernel *kernel)
         wrong = tir_formula_check(&condition->holds, kernel);
     }
     for (uint32_t i = 0; i < kernel->variant_count && !wrong; i++)
-        wrong = check_variant(&kernel->variants[i], kernel);
+        wrong =
+            check_variant(&kernel->variants[i], i ? &kernel->variants[i - 1].cost : NULL, kernel);
     if (!wrong)
         wrong = check_tuned(kernel);
     if (!wrong && kernel->variant_count == 0 && kernel->sequence_count == 0)

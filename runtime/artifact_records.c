@@ -137,7 +137,7 @@ static bool same_formula(const tir_formula *a, const tir_formula *b)
 {
     if (a->count != b->count)
         return false;
-    for (uint32_t i = 0; i < a->count; i++)
+    for (uint32_t i = 0; i < a->count && a->ops != b->ops; i++)
         if (a->ops[i].code != b->ops[i].code || a->ops[i].value != b->ops[i].value)
             return false;
     return true;

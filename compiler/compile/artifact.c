@@ -280,6 +280,12 @@ static bool fill_source_names(struct tir_compilation *c, const struct tir_func *
 static tir_formula map_formula(struct tir_compilation *c, tir_formula formula,
                                const struct tir_param_dim *map)
 {
+    bool is_mapped = false;
+    for (uint32_t i = 0; i < formula.count; i++)
+        is_mapped |= formula.ops[i].code == TIR_FORMULA_DIM &&
+                     map[formula.ops[i].value].dim != formula.ops[i].value;
+    if (!is_mapped)
+        return formula; // variants of a configuration share it
     tir_formula_op *ops = arena_array(&c->cx.arena, tir_formula_op, formula.count + 1);
     for (uint32_t i = 0; i < formula.count; i++) {
         ops[i] = formula.ops[i];
