@@ -10,6 +10,14 @@
 
 #include "pass/pass.h"
 
+// Has the first pass nothing to bind or to fold: is no size given, and no condition stated?
+static bool is_settled(const struct tir_compilation *c, const struct tir_func *f)
+{
+    const struct tir_inst *yield = tir_yield_of(f->host);
+    return !c->request.options.dim_count &&
+           (!yield || yield->operand_count == tir_conditions_at(f));
+}
+
 // Binds the dimensions whose size is given or demanded, as the first pass would.
 static bool bind_dims(struct tir_compilation *c, struct tir_func *f, const struct tir_binding *dims)
 {
@@ -33,7 +41,8 @@ bool tir_compile_outline(struct tir_compilation *c, const struct tir_binding *di
     o->skip_pass = tir_str_copy(&c->cx.arena, o->skip_pass);
     vec_foreach(struct tir_kernel_code, kernel, &c->kernels)
         for (uint32_t v = 0; v < kernel->count; v++)
-            ok = bind_dims(c, kernel->variants[v], dims) && ok;
+            ok = (is_settled(c, kernel->variants[v]) || bind_dims(c, kernel->variants[v], dims)) &&
+                 ok;
     return ok;
 }
 
