@@ -68,9 +68,25 @@ static void init_target(void)
     // of a lane takes the base of shared memory out of the uniform registers, and the descriptors
     // of products with it. What codegen prepares begins anew with each block that it changes,
     // unless it takes the function for a huge one.
+    //
+    // The last ones look for what we never emit (library calls, reductions, chains of comparisons,
+    // constants that are dear) or what has no place in PTX (registers and slots of the stack that
+    // are allocated, whose copies they move). The PTX of the examples has the same bytes without.
     static const char *const options[] = {
-        "tirc", "-opt-disable=slsr,load-store-vectorizer,nary-reassociate,early-cse",
-        "-disable-lsr", "-disable-machine-licm", "-cgpp-huge-func=256"};
+        "tirc",
+        "-opt-disable=slsr,load-store-vectorizer,nary-reassociate,early-cse",
+        "-disable-lsr",
+        "-disable-machine-licm",
+        "-cgpp-huge-func=256",
+        "-disable-constant-hoisting",
+        "-disable-partial-libcall-inlining",
+        "-disable-mergeicmps",
+        "-disable-expand-reductions",
+        "-disable-replace-with-vec-lib",
+        "-disable-machine-dce",
+        "-disable-tail-duplicate",
+        "-disable-copyprop",
+        "-disable-ssc"};
     LLVMParseCommandLineOptions(TIR_COUNT_OF(options), options, "");
     LLVMInstallFatalErrorHandler(on_fatal);
 }
