@@ -4,7 +4,8 @@
 // Each kernel of each file goes through the pipeline one pass at a time, once with every fact about
 // its arguments and once with none. After each pass the verifier must accept it, and its text must
 // read back as the same text. Up to form `synced` the interpreter must give the same outputs as it
-// gave before the first pass, on random inputs of awkward sizes.
+// gave before the first pass, on random inputs of awkward sizes. A pass that leaves the text as it
+// was has changed nothing that is worth another run.
 #include <setjmp.h>
 
 #include "../lang/files.h"
@@ -84,9 +85,8 @@ static struct tir_module *compile(struct test *t, tir_str name, tir_str source)
     return tir_front_module(&t->cx, name, source, &o, &m) ? m : NULL;
 }
 
-static bool reads_back(struct test *t, const struct tir_func *f, const char *pass)
+static bool reads_back(struct test *t, tir_str first, const char *pass)
 {
-    tir_str first = text_of(t, f);
     struct tir_module *again = compile(t, STR("printed.tir"), first);
     if (!again || again->funcs.len != 1) {
         complain(t, "what was printed does not compile", tir_str_of(pass));
@@ -206,6 +206,7 @@ static bool run_kernel(struct test *t, struct tir_func *f)
     struct args inputs, want;
     tir_error error;
     bool interpret = can_interpret(f);
+    tir_str last = STR("");
     if (interpret) {
         make_args(t, f, &inputs);
         want = copy_args(t, &inputs);
@@ -224,7 +225,11 @@ static bool run_kernel(struct test *t, struct tir_func *f)
             printf(STR_FMT "\n", STR_ARG(text_of(t, f)));
             return false;
         }
-        if (!reads_back(t, f, tir_passes[i].name))
+        const tir_str text = text_of(t, f);
+        if (tir_str_equal(text, last))
+            continue;
+        last = text;
+        if (!reads_back(t, text, tir_passes[i].name))
             return false;
         if (interpret && f->form < TIR_FORM_LOWERED &&
             !same_results(t, f, &inputs, &want, tir_passes[i].name))
