@@ -19,10 +19,10 @@
 void *tir_vec_grow(struct tir_arena *arena, void *at, uint32_t len, uint32_t *cap, size_t size);
 
 // The storage with room for one more element.
-static inline void *tir_vec_room(struct tir_arena *arena, void *at, uint32_t len, uint32_t *cap,
+static inline void *tir_vec_room(struct tir_arena *owner, void *at, uint32_t len, uint32_t *cap,
                                  size_t size)
 {
-    return len < *cap ? at : tir_vec_grow(arena, at, len, cap, size);
+    return len < *cap ? at : tir_vec_grow(owner, at, len, cap, size);
 }
 
 #define vec_push(arena, v, value)                                                     \
