@@ -3,8 +3,9 @@
 //
 // A value has a key for each thread: its expression, with the thread's own numbers for tid(),
 // warpid() and their kin, and sums and quotients of integers computed. So warpid() / 2 has one key
-// for two warps, and X[tid() % 32] one for the same lane of all. What regions give, and what is
-// computed beyond the limit on steps, is the same only where no number of the thread is in it.
+// for two warps, and X[tid() % 32] one for the same lane of all. The counter of a loop has the keys of
+// its first number and its step. What else regions give, and what is computed beyond the limit on
+// steps, is the same only where no number of the thread is in it.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -91,6 +92,14 @@ static struct key key_of_op(struct keys *k, struct tir_value *v)
     return hashed(h);
 }
 
+// The counter of a loop: threads that begin and step alike have the same one in a round.
+static struct key key_of_counter(struct keys *k, const struct tir_inst *loop, struct tir_value *v)
+{
+    const struct key begin = key_of(k, loop->operands[TIR_FOR_BEGIN]);
+    const struct key step = key_of(k, loop->operands[TIR_FOR_STEP]);
+    return hashed(tir_sync_mix(tir_sync_mix(v->id, begin.hash), step.hash));
+}
+
 static struct key key_of(struct keys *k, struct tir_value *v)
 {
     int64_t n;
@@ -100,9 +109,14 @@ static struct key key_of(struct keys *k, struct tir_value *v)
         return hashed(tir_sync_mix(v->id, 0));
     const struct tir_inst *inst = v->def;
     k->by_round |= !inst && v->block && v->block->owner;
-    if (!inst || inst->region_count || !k->steps)
+    if (!k->steps || (inst && inst->region_count))
         return opaque(k, v);
     k->steps--;
+    if (!inst) {
+        const struct tir_inst *loop = v->block ? v->block->owner : NULL;
+        return loop && loop->op == TIR_OP_FOR && !v->index ? key_of_counter(k, loop, v)
+                                                           : opaque(k, v);
+    }
     switch (inst->op) {
     case TIR_OP_TID:
         return number(k->thread);

@@ -154,6 +154,11 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
         access->same = are_apart(access) ? same | 1 : 0;
     if (inst->op == TIR_OP_STORE && all && r->p->roots.at[of->root].is_tensor)
         access->keys = tir_sync_keys(r->p, inst->operands[TIR_STORE_VALUE]);
+    if (access->keys && access->keys->by_round) {
+        const struct sync_value now = tir_sync_value(r, a, inst->operands[TIR_STORE_VALUE]);
+        access->is_number = now.kind == SYNC_INT;
+        access->number = now.number;
+    }
 }
 
 // Threads that store to one element in one statement leave one of their values: of a tensor, or of
@@ -235,7 +240,8 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
     }
     // What a thread only started is not in order with what it does after it.
     const bool is_started = a->by->op == TIR_OP_PUSH;
-    const bool one_value = a->keys && a->keys == b->keys && !a->keys->by_round;
+    const bool one_number = a->is_number && b->is_number && a->number == b->number;
+    const bool one_value = a->keys && a->keys == b->keys && (!a->keys->by_round || one_number);
     for (uint32_t i = 0, first = 0; i < a->point_count; i++) {
         int64_t x = a->points[i];
         while (first < b->point_count && element_at(b->points[first]) < element_at(x))
