@@ -119,6 +119,26 @@ static bool are_apart(const struct sync_record *access)
     return true;
 }
 
+// The numbers of all loops around inst; 0: one is not known.
+static uint64_t round_of(const struct sync_run *r, const struct sync_agent *a,
+                         const struct tir_inst *inst)
+{
+    uint64_t round = 0;
+    for (const struct tir_inst *o = inst->block->owner; o; o = o->block->owner) {
+        const struct tir_block *body = o->regions[0];
+        const uint32_t counters = o->op == TIR_OP_TILES ? body->arg_count : o->op == TIR_OP_FOR;
+        if (o->op == TIR_OP_WHILE)
+            return 0;
+        for (uint32_t i = 0; i < counters; i++) {
+            const struct sync_value now = tir_sync_value(r, a, body->args[i]);
+            if (now.kind != SYNC_INT)
+                return 0;
+            round = tir_sync_mix(round, (uint64_t)now.number);
+        }
+    }
+    return round | 1;
+}
+
 void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                      const struct sync_buffer *of, struct sync_record *access)
 {
@@ -154,11 +174,8 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
         access->same = are_apart(access) ? same | 1 : 0;
     if (inst->op == TIR_OP_STORE && all && r->p->roots.at[of->root].is_tensor)
         access->keys = tir_sync_keys(r->p, inst->operands[TIR_STORE_VALUE]);
-    if (access->keys && access->keys->by_round) {
-        const struct sync_value now = tir_sync_value(r, a, inst->operands[TIR_STORE_VALUE]);
-        access->is_number = now.kind == SYNC_INT;
-        access->number = now.number;
-    }
+    if (access->keys && access->keys->by_round)
+        access->round = round_of(r, a, inst);
 }
 
 // Threads that store to one element in one statement leave one of their values: of a tensor, or of
@@ -240,8 +257,8 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
     }
     // What a thread only started is not in order with what it does after it.
     const bool is_started = a->by->op == TIR_OP_PUSH;
-    const bool one_number = a->is_number && b->is_number && a->number == b->number;
-    const bool one_value = a->keys && a->keys == b->keys && (!a->keys->by_round || one_number);
+    const bool one_round = a->round && a->round == b->round;
+    const bool one_value = a->keys && a->keys == b->keys && (!a->keys->by_round || one_round);
     for (uint32_t i = 0, first = 0; i < a->point_count; i++) {
         int64_t x = a->points[i];
         while (first < b->point_count && element_at(b->points[first]) < element_at(x))

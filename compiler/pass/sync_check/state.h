@@ -98,9 +98,8 @@ struct sync_record { // an access that was made
     struct sync_box box;
     uint64_t same; // accesses with equal keys give each thread the same elements; 0: none
     const struct sync_keys *keys; // of a scalar that is stored; NULL: none
-    bool is_number;               // it is `number`, for all threads
-    int64_t number;
-    const int64_t *points; // element * SYNC_POINT + thread, sorted; NULL: the whole box
+    uint64_t round;               // equal in one round of the loops around it; 0: not known
+    const int64_t *points;        // element * SYNC_POINT + thread, sorted; NULL: the whole box
     uint16_t agent;
     uint32_t point_count;
     uint32_t at;
