@@ -3,9 +3,9 @@
 //
 // A value has a key for each thread: its expression, with the thread's own numbers for tid(),
 // warpid() and their kin, and sums and quotients of integers computed. So warpid() / 2 has one key
-// for two warps, and X[tid() % 32] one for the same lane of all. The counter of a loop has the keys of
-// its first number and its step. What else regions give, and what is computed beyond the limit on
-// steps, is the same only where no number of the thread is in it.
+// for two warps, and X[tid() % 32] one for the same lane of all. The counter of a loop has the keys
+// of its first number and its step. What else regions give, and what is computed beyond the limit
+// on steps, is the same only where no number of the thread is in it.
 
 #include "pass/sync_check/sync_check.h"
 
