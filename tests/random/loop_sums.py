@@ -11,16 +11,14 @@ drawn sizes, for drawn numbers of threads and targets, some in a loop around. Th
 behind the loop, and leave some. Seed 0 is that of the day. A failing program is printed, with the command that runs it.
 """
 
-import pathlib
 import random
 import subprocess
 import sys
-import tempfile
 
 import seeds
 
 SECONDS = 120
-ARCHS = ["sm_80", "sm_90a", "sm_100a"]
+ARCHS = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
 ELEMENTS = ["f32", "f32", "f32", "f64", "f16", "i32", "i64"]
 KINDS = {"sum": "{0} + {1}", "max": "max({0}, {1})", "min": "min({0}, {1})"}
 TOLERANCE = {"f16": "0.05", "i32": "0", "i64": "0"}
@@ -90,6 +88,11 @@ class Program:
                 f"    for m in tiles(M by {self.rows}) {{\n{body}\n    }}\n}}\n")
 
 
+def draw(seed):
+    program = Program(seed)
+    return program.text(), program, ARCHS[seed % len(ARCHS)]
+
+
 def run(tirc, path, program, arch):
     command = [tirc, "run", str(path), f"--arch={arch}", "--device=emu", "--emu-check=full",
                f"--check={TOLERANCE.get(program.element, '1e-3')}", *(f"{n}={x}" for n, x in program.sizes.items())]
@@ -102,7 +105,7 @@ def run(tirc, path, program, arch):
 
 
 def deferred(tirc, path, arch):
-    """How many values the first variant combines behind its loop, and how many it carries."""
+    """How many values the first variant combines behind its loop."""
     command = [tirc, "build", str(path), f"--arch={arch}", "--stop-after=defer", "--emit=tir", "--receipt", "-o", "/dev/null"]
     text = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
     return text.split("\nk__")[0].count(" behind it")
@@ -110,23 +113,12 @@ def deferred(tirc, path, arch):
 
 def main():
     options = seeds.parser(__doc__, "tirc", count=20).parse_args()
-    first = seeds.first(options)
-    failed, behind, all_of = 0, 0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(first, first + options.count):
-            program = Program(seed)
-            text, arch = program.text(), ARCHS[seed % len(ARCHS)]
-            path = pathlib.Path(folder, f"{seed}.tir")
-            path.write_text(text)
-            why = run(options.tirc, path, program, arch)
-            if why:
-                failed += 1
-                print(f"seed {seed} fails:\n{text}{why}", flush=True)
-                continue
-            behind += deferred(options.tirc, path, arch)
-            all_of += program.outputs
-    print(f"{options.count - failed} passed, {failed} failed; {behind} of {all_of} values are combined behind their loops")
-    return failed > 0 or not options.count // 4 < behind < all_of
+    failed, behind, all_of = [], 0, 0
+    for path, program, arch in seeds.passing(options, draw, lambda *run_of: run(options.tirc, *run_of), failed):
+        behind += deferred(options.tirc, path, arch)
+        all_of += program.outputs
+    print(f"{options.count - len(failed)} passed, {len(failed)} failed; {behind} of {all_of} values are combined behind their loops")
+    return bool(failed) or not options.count // 4 < behind < all_of
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 
 import argparse
 import datetime
+import pathlib
+import tempfile
 
 
 def parser(description, *operands, count):
@@ -20,3 +22,20 @@ def first(options):
     seed = options.seed or datetime.date.today().toordinal() * 1000
     print(f"seed {seed}", flush=True)
     return seed
+
+
+def passing(options, draw, failure, failed):
+    """Draws programs and runs them: draw(seed) gives the text of one and what else failure(path, ...) takes, which says
+    why it fails, if it does. Gives the paths of those that pass, and the rest; prints the others, and adds them to `failed`."""
+    start = first(options)
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(start, start + options.count):
+            text, *more = draw(seed)
+            path = pathlib.Path(folder, f"{seed}.tir")
+            path.write_text(text)
+            why = failure(path, *more)
+            if why:
+                failed.append(seed)
+                print(f"seed {seed} fails:\n{text}{why}", flush=True)
+            else:
+                yield path, *more

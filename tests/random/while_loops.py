@@ -11,12 +11,10 @@ again what takes too many rounds. The pass `counted` must make some of them loop
 Seed 0 is that of the day. A failing program is printed, with the command that runs it.
 """
 
-import pathlib
 import random
 import re
 import subprocess
 import sys
-import tempfile
 
 import seeds
 
@@ -230,23 +228,13 @@ def loops_of(tirc, path):
 
 def main():
     options = seeds.parser(__doc__, "tirc", count=20).parse_args()
-    first = seeds.first(options)
-    failed, counted, left = 0, 0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(first, first + options.count):
-            text, given = program(seed)
-            path = pathlib.Path(folder, f"{seed}.tir")
-            path.write_text(text)
-            why = failure(options.tirc, path, given)
-            if why:
-                failed += 1
-                print(f"seed {seed} fails:\n{text}{why}", flush=True)
-                continue
-            with_index, with_condition = loops_of(options.tirc, path)
-            counted += with_index
-            left += with_condition
-    print(f"{options.count - failed} passed, {failed} failed; {counted} loops with an index, {left} with a condition")
-    return failed > 0 or counted < options.count or left < options.count
+    failed, counted, left = [], 0, 0
+    for path, _ in seeds.passing(options, program, lambda *run: failure(options.tirc, *run), failed):
+        with_index, with_condition = loops_of(options.tirc, path)
+        counted += with_index
+        left += with_condition
+    print(f"{options.count - len(failed)} passed, {len(failed)} failed; {counted} loops with an index, {left} with a condition")
+    return bool(failed) or counted < options.count or left < options.count
 
 
 if __name__ == "__main__":
