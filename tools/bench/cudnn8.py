@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """cuDNN's attention in e4m3, which torch cannot call, through cuDNN's own front end.
 
-The module `cudnn` is the PyPI package nvidia-cudnn-frontend. The graph is sdpa_fp8 without statistics, all scales 1, O in e4m3, as its
-documentation shows it (docs.nvidia.com/deeplearning/cudnn, Attention, FP8 forward).
+The module `cudnn` is the PyPI package nvidia-cudnn-frontend, installed or unpacked where PYTHONPATH
+says. The graph is sdpa_fp8 without statistics, all scales 1, O in e4m3, as its documentation shows
+it (docs.nvidia.com/deeplearning/cudnn, Attention, FP8 forward).
 """
 
 import math
