@@ -117,12 +117,13 @@ static int64_t product_cycles(const struct schedule *s, const struct tir_pass_cx
     return products / tir_products_a_cycle(&tir_costs[cx->target->card], a->elem) / s->groups;
 }
 
-// Does inst give the same registers other names?
+// Does inst give the same registers other names? A constant, which has no layout, has none.
 static bool only_renames(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_CONVERT_LAYOUT &&
-           tir_layout_keeps_threads(inst->operands[0]->type->layout,
-                                    inst->results[0]->type->layout);
+    if (inst->op != TIR_OP_CONVERT_LAYOUT)
+        return false;
+    const struct tir_layout *from = inst->operands[0]->type->layout;
+    return from && tir_layout_keeps_threads(from, inst->results[0]->type->layout);
 }
 
 static void add_work(const struct schedule *s, const struct tir_pass_cx *cx, struct schedule_op *op,
