@@ -13,9 +13,11 @@
 #include "pass/sync/shared.h"
 
 const char *const tir_topic_names[TIR_TOPIC_COUNT] = {
-    [TIR_TOPIC_COPY] = "copy",     [TIR_TOPIC_DOT] = "dot",       [TIR_TOPIC_QUOTIENT] = "quotient",
-    [TIR_TOPIC_LOOP] = "loop",     [TIR_TOPIC_RING] = "ring",     [TIR_TOPIC_ROLE] = "role",
-    [TIR_TOPIC_LAUNCH] = "launch", [TIR_TOPIC_MEMORY] = "memory", [TIR_TOPIC_SYNC] = "sync",
+    [TIR_TOPIC_COPY] = "copy",         [TIR_TOPIC_DOT] = "dot",
+    [TIR_TOPIC_QUOTIENT] = "quotient", [TIR_TOPIC_COMPARISON] = "comparison",
+    [TIR_TOPIC_LOOP] = "loop",         [TIR_TOPIC_RING] = "ring",
+    [TIR_TOPIC_ROLE] = "role",         [TIR_TOPIC_LAUNCH] = "launch",
+    [TIR_TOPIC_MEMORY] = "memory",     [TIR_TOPIC_SYNC] = "sync",
     [TIR_TOPIC_CODE] = "code",
 };
 

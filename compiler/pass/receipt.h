@@ -15,6 +15,7 @@ enum tir_topic { // the subject of a record, in the order of printing
     TIR_TOPIC_COPY,
     TIR_TOPIC_DOT,
     TIR_TOPIC_QUOTIENT,
+    TIR_TOPIC_COMPARISON,
     TIR_TOPIC_LOOP,
     TIR_TOPIC_RING,
     TIR_TOPIC_ROLE,
