@@ -25,6 +25,19 @@
 // Each product is a separate group. A result stays in flight if it is the accumulator of another
 // product, or is only carried to the next round's product in the place of what it was added to. Any
 // other result is awaited before its first use, if possible without waiting for younger groups.
+// What is loaded from shared memory only to be combined with a result is loaded behind the wait for
+// it. It would take registers beside the sums in flight:
+//     let d: T = gemm_async(as, bs, zero);
+//     let x: U = load(row[0:+1, 0:+128]);
+//     let y: T = broadcast(x);
+//     let e: T = sub(d, y);
+// becomes
+//     let d: T = gemm_async(as, bs, zero);
+//     let d2: T = await(d, groups = 0);
+//     let x: U = load(row[0:+1, 0:+128]);
+//     let y: T = broadcast(x);
+//     let e: T = sub(d2, y);
+//
 // This pass does not order memory: ring frees slots once their products have finished, and barrier
 // waits before other buffers are written again.
 //
@@ -208,6 +221,69 @@ static void settle(struct tir_func *f, struct tir_inst *product)
     await_first_need(f, product, v);
 }
 
+// Is it free beside an instruction that takes its result?
+static bool is_folded(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_BROADCAST || inst->op == TIR_OP_RESHAPE || inst->op == TIR_OP_NEG;
+}
+
+static bool loads_shared(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_LOAD && tir_type_is_tile(inst->results[0]->type) &&
+           tir_ref_base(inst)->type->space == TIR_SPACE_SHARED;
+}
+
+// Does what uses inst, which is in front of the wait, take the wait's result too? Or is it folded
+// and serves nothing else itself?
+static bool serves(const struct tir_inst *inst, const struct tir_inst *await)
+{
+    bool is_behind = false, is_used = false;
+    for (const struct tir_inst *user = inst->next; user; user = user->next) {
+        is_behind |= user == await;
+        if (!tir_uses_value(user, inst->results[0]))
+            continue;
+        if (is_behind ? !tir_uses_value(user, await->results[0])
+                      : !is_folded(user) || !serves(user, await))
+            return false;
+        is_used = true;
+    }
+    return is_used;
+}
+
+// Moves the load behind the wait, and what is folded of it.
+static void move_behind(struct tir_inst *load, struct tir_inst *await, struct tir_inst *behind)
+{
+    struct tir_inst *inst = load->next, *last = load;
+    tir_move_before(load, behind);
+    for (struct tir_inst *next; inst != await; inst = next) {
+        next = inst->next;
+        bool follows = false;
+        for (const struct tir_inst *moved = load; moved != last->next && !follows;
+             moved = moved->next)
+            follows = tir_uses_value(inst, moved->results[0]);
+        if (follows) {
+            tir_move_before(inst, behind);
+            last = inst;
+        }
+    }
+}
+
+// Moves such loads behind the wait. Only products may start in between.
+static void load_behind(struct tir_inst *await)
+{
+    struct tir_inst *behind = await->next;
+    for (struct tir_inst *inst = await->prev, *before; inst; inst = before) {
+        before = inst->prev;
+        if (loads_shared(inst) && serves(inst, await)) {
+            move_behind(inst, await, behind);
+            behind = inst;
+        } else if (tir_has_effect(inst) && inst->op != TIR_OP_FENCE &&
+                   inst->op != TIR_OP_COMMIT_GROUP && inst->op != TIR_OP_GEMM_ASYNC) {
+            return;
+        }
+    }
+}
+
 static struct tir_inst *start(struct tir_func *f, struct tir_inst *dot)
 {
     struct tir_value *result = dot->results[0];
@@ -237,5 +313,8 @@ enum tir_change tir_pass_async_dot(struct tir_func *f, struct tir_pass_cx *cx)
             tir_remove(dots.at[i]);       // of a rotated loop, where the last round alone counts
     for (uint32_t i = products.len; i--;) // in the order of the program
         settle(f, products.at[i]);
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_AWAIT)
+            load_behind(inst);
     return dots.len ? TIR_CHANGED : TIR_UNCHANGED;
 }
