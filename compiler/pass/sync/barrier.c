@@ -181,7 +181,9 @@ static void walk_loop(struct barriers *b, struct tir_inst *inst, struct state *s
     struct state body = tir_barrier_copy_of(b, s);
     for (uint32_t r = 0; r < inst->region_count; r++)
         walk(b, inst->regions[r], &body);
+    tir_barrier_stepped(&body, inst);
     b->grown |= tir_barrier_join(b, &loop->back, &body);
+    tir_barrier_left(&body, inst);
     if (loop->barrier)
         tir_barrier_met(b, s, loop->barrier);
     tir_barrier_join(b, s, &body); // what was in s too: the loop may run no iteration

@@ -24,6 +24,9 @@ struct range {
     bool synced;                 // a barrier followed; it is only kept because no fence did
     bool fenced;                 // a fence followed
     int32_t age; // in flight: groups that were committed after its own; -1: its own was not
+    const struct tir_inst *stepper; // loop of which each round uses another slot; NULL: none
+    uint8_t rounds;                 // of it that have ended since
+    bool stays;                     // where the loop runs again, it goes on with the next slot
 };
 
 struct state {
@@ -83,6 +86,16 @@ struct range tir_barrier_range_of(const struct barriers *b, const struct tir_ins
                                   struct tir_value *buffer, enum tir_access access);
 // What is needed between p, which came first, and r.
 uint32_t tir_barrier_needs(const struct barriers *b, const struct range *p, const struct range *r);
+
+// barrier_slots.c: buffers of which each round uses another slot.
+
+// Sets r's loop, if r is an access to a slot of that kind.
+void tir_barrier_find_slot(struct range *r, const struct tir_value *buffer);
+// At the end of a round of the loop, and behind the loop.
+void tir_barrier_stepped(struct state *s, const struct tir_inst *loop);
+void tir_barrier_left(struct state *s, const struct tir_inst *loop);
+// Are p and r known to be of two slots of one buffer?
+bool tir_barrier_other_slot(const struct range *p, const struct range *r);
 
 // True: the state has more than it had.
 bool tir_barrier_add(struct barriers *b, struct state *s, struct range r);

@@ -41,6 +41,7 @@ struct range tir_barrier_range_of(const struct barriers *b, const struct tir_ins
 {
     struct range r = range_in(b, inst, tir_buffer_root(buffer), tir_buffer_part(buffer));
     r.access = access;
+    tir_barrier_find_slot(&r, buffer);
     return r;
 }
 
@@ -54,6 +55,7 @@ struct range tir_barrier_range(const struct barriers *b, const struct tir_inst *
     r.access = effect->access;
     r.in_flight = effect->done;
     r.async = effect->proxy == TIR_PROXY_ASYNC;
+    tir_barrier_find_slot(&r, buffer);
     return r;
 }
 
@@ -89,7 +91,7 @@ static uint32_t fence_of(const struct range *p)
 uint32_t tir_barrier_needs(const struct barriers *b, const struct range *p, const struct range *r)
 {
     const bool is_older = tir_barrier_is_older_than_role(b, p);
-    if (!overlap(p, r) || tir_dones[p->in_flight].by_ring ||
+    if (!overlap(p, r) || tir_barrier_other_slot(p, r) || tir_dones[p->in_flight].by_ring ||
         (p->access == TIR_ACCESS_READ && r->access == TIR_ACCESS_READ))
         return 0;
     if (p->by_hand && r->by_hand && p->root == r->root)
@@ -131,7 +133,8 @@ bool tir_barrier_add(struct barriers *b, struct state *s, struct range r)
         if (p->access == r.access && p->in_flight == r.in_flight && p->tensor == r.tensor &&
             p->root == r.root && p->begin == r.begin && p->end == r.end && p->async == r.async &&
             p->synced == r.synced && p->copy == r.copy && p->fenced == r.fenced &&
-            p->by_hand == r.by_hand && same_makers(b, p, &r)) {
+            p->by_hand == r.by_hand && p->stepper == r.stepper && p->rounds == r.rounds &&
+            same_makers(b, p, &r)) {
             bool younger = r.age < p->age;
             p->age = TIR_MIN(p->age, r.age);
             return younger;

@@ -33,18 +33,37 @@ void tir_slot_wait(struct tir_builder *b, struct tir_value *mbarriers, struct ti
     tir_build(b, TIR_OP_WAIT, operands, 3, NULL, 0, 0);
 }
 
+struct tir_value *tir_slot_next(struct tir_builder *b, struct tir_value *slot, int64_t slots)
+{
+    struct tir_func *f = b->f;
+    struct tir_value *last = tir_const_i32(f, (int32_t)slots - 1);
+    struct tir_value *wraps = tir_binary(b, TIR_OP_EQ, slot, last);
+    struct tir_value *next = tir_binary(b, TIR_OP_ADD, slot, tir_const_i32(f, 1));
+    struct tir_value *choice[] = {wraps, tir_const_i32(f, 0), next};
+    return tir_build1(b, TIR_OP_WHERE, next->type, choice, 3);
+}
+
+bool tir_slot_is_next(const struct tir_value *v, const struct tir_value *slot, int64_t slots)
+{
+    const struct tir_inst *where = v->def;
+    int64_t zero, one, last;
+    if (!where || where->op != TIR_OP_WHERE || !tir_is_const_int(where->operands[1], &zero))
+        return false;
+    const struct tir_inst *wraps = where->operands[0]->def, *add = where->operands[2]->def;
+    return zero == 0 && wraps && wraps->op == TIR_OP_EQ && wraps->operands[0] == slot &&
+           tir_is_const_int(wraps->operands[1], &last) && last == slots - 1 && add &&
+           add->op == TIR_OP_ADD && add->operands[0] == slot &&
+           tir_is_const_int(add->operands[1], &one) && one == 1;
+}
+
 void tir_slot_step(struct tir_builder *b, int64_t slots, struct tir_value **slot,
                    struct tir_value **phase)
 {
-    struct tir_func *f = b->f;
-    struct tir_value *flip = tir_const_i32(f, 1);
+    struct tir_value *flip = tir_const_i32(b->f, 1);
     if (slots > 1) {
-        struct tir_value *last = tir_const_i32(f, (int32_t)slots - 1);
-        struct tir_value *wraps = tir_binary(b, TIR_OP_EQ, *slot, last);
-        struct tir_value *next = tir_binary(b, TIR_OP_ADD, *slot, tir_const_i32(f, 1));
-        struct tir_value *choice[] = {wraps, tir_const_i32(f, 0), next};
-        *slot = tir_build1(b, TIR_OP_WHERE, next->type, choice, 3);
-        flip = tir_build1(b, TIR_OP_CAST, next->type, &wraps, 1);
+        *slot = tir_slot_next(b, *slot, slots);
+        struct tir_value *wraps = (*slot)->def->operands[0];
+        flip = tir_build1(b, TIR_OP_CAST, flip->type, &wraps, 1);
     }
     *phase = tir_binary(b, TIR_OP_XOR, *phase, flip);
 }

@@ -12,6 +12,9 @@ struct tir_value *tir_slot_mbarrier(struct tir_builder *b, struct tir_value *mba
                                     struct tir_value *slot);
 void tir_slot_wait(struct tir_builder *b, struct tir_value *mbarriers, struct tir_value *slot,
                    struct tir_value *phase);
+// The slot after this one; is v that, as it was built here?
+struct tir_value *tir_slot_next(struct tir_builder *b, struct tir_value *slot, int64_t slots);
+bool tir_slot_is_next(const struct tir_value *v, const struct tir_value *slot, int64_t slots);
 // To the slot after this one, and the phase there.
 void tir_slot_step(struct tir_builder *b, int64_t slots, struct tir_value **slot,
                    struct tir_value **phase);
