@@ -7,7 +7,8 @@ Usage: product_loops.py TIRC [--seed N] [--count N] [--kind KIND] [--require-syn
 Tiles have 64 to 128 rows and up to 208 columns, the loops zero to three rounds; scores are masked, a
 maximum, a factor and sums are carried on, and the second product takes what the first one gave. The scores
 of some are products with scales. With --kind=turns the same loops ask for turns. With --kind=weights they multiply by weights of
-few bits, which threads convert: factors are parts of a loaded tile, or the halves of its bytes.
+few bits, which threads convert: factors are parts of a loaded tile, or the halves of its bytes. With --kind=guarded a condition
+on loaded numbers, of several questions, decides whether the loop runs.
 Elements are small integers and factors powers of two, so every result is exact. Each program runs on the emulator
 under full checks for targets with mma.sync fed by cp.async and by tensor copies, with wgmma and with tcgen05, and must give what the interpreter
 gives. What sync_check leaves unchecked is counted; with --require-sync it fails. Seed 0 is that of the day. A failing
@@ -137,6 +138,10 @@ NIBBLES = ["o += dot({T}(i8(w & 15) - 8), Q[m:+{R}, 2 * n:+{N}].T);",
            "o += dot({T}(i8(w >> 4) - 8), Q[m:+{R}, 2 * n + {N}:+{N}].T);"]
 
 
+# About loaded numbers e and l: some are true of most, none of all.
+QUESTIONS = ["e >= 0", "e < N", "e != 3", "e > 7", "l < 190", "l >= 5", "l <= i32(M)", "e % 5 != 2", "(l & 7) > 1"]
+
+
 def of_weights(seed):
     """A kernel of that kind and the sizes M and N that it runs at."""
     rng = random.Random(seed)
@@ -237,6 +242,17 @@ def in_turns(seed):
     return re.sub(r"(for n in range\(.*)\) \{", r"\1, turns = 1) {", text), rows, columns
 
 
+def guarded(seed):
+    """The kernel of `program` with its loop in a branch on loaded numbers, and its sizes."""
+    text, rows, columns = program(seed)
+    rng = random.Random(f"guard {seed}")
+    questions = rng.sample(QUESTIONS, rng.randint(1, 3))
+    condition = rng.choice([" && ", " && ", " || "]).join(questions)
+    loop = re.search(r"( {8}for n in .*?\n {8}\}\n)", text, re.DOTALL)[1]
+    branch = f"        let e = i64(E[0]);\n        let l = L[m];\n        if {condition} {{\n{loop}        }}\n"
+    return text.replace(loop, branch), rows, columns
+
+
 def check_notes(tirc, draw, seeds, folder):
     """Prints what ptxas says of each program with products on warpgroups. How many have a note."""
     noted, stacks = 0, {}
@@ -257,7 +273,7 @@ def check_notes(tirc, draw, seeds, folder):
     return noted
 
 
-KINDS = {"scores": program, "turns": in_turns, "weights": of_weights}
+KINDS = {"scores": program, "turns": in_turns, "guarded": guarded, "weights": of_weights}
 
 
 def main():

@@ -147,8 +147,11 @@ static const struct sync_frame *asking_frame(const struct sync_agent *a)
     return NULL;
 }
 
-// By seeds from SYNC_PAIRED on, two for each bit of the questions' places in their order, each
-// question has each answer while any other one has the other.
+// Comparisons that ask one question in opposite ways, n < 0 and n >= 0, have opposite answers. So
+// no one answer to all questions enters `0 <= n && n < N`. By SYNC_HELD each comparison is true
+// that asks a question first, and by SYNC_DENIED false. By seeds from SYNC_PAIRED on, two for each
+// bit of the questions' places in their order, each question has each answer while any other one
+// has the other.
 bool tir_sync_draw(struct sync_run *r, int64_t question)
 {
     const uint64_t key = (uint64_t)question;
@@ -159,6 +162,8 @@ bool tir_sync_draw(struct sync_run *r, int64_t question)
     }
     if (r->seed < 2)
         return r->seed;
+    if (r->seed == SYNC_DENIED || r->seed == SYNC_HELD)
+        return r->seed == SYNC_HELD;
     if (r->seed < SYNC_PAIRED)
         return tir_sync_mix(key, r->seed) >> 8 & 1;
     return ((place - 1) >> (r->seed - SYNC_PAIRED) / 2 ^ r->seed) & 1;
@@ -169,7 +174,8 @@ static bool draw_late(const struct sync_run *r, int64_t question, uint32_t round
     return tir_sync_mix(tir_sync_mix((uint64_t)question, round), r->seed) >> 8 & 1;
 }
 
-static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t question)
+// `negated`: it is asked for a comparison that holds if the answer is no.
+static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t question, bool negated)
 {
     const struct sync_frame *f = asking_frame(a);
     const uint32_t round = f ? f->round : 0;
@@ -188,6 +194,7 @@ static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t quest
     struct sync_reply *now = arena_new(r->arena, struct sync_reply);
     now->question = question;
     now->yes = round < most ? tir_sync_draw(r, question) : draw_late(r, question, round);
+    now->yes ^= negated && round < most && (r->seed == SYNC_DENIED || r->seed == SYNC_HELD);
     now->asked = arena_array(r->arena, uint32_t, r->agent_count);
     now->asked[a->id] = round + 1;
     vec_push(r->arena, &r->replies, now);
@@ -198,7 +205,7 @@ static bool is_true(struct sync_run *r, const struct sync_agent *a, const struct
 {
     if (v->kind == SYNC_INT)
         return v->number != 0;
-    return v->answered ? v->yes : answer(r, a, v->number);
+    return v->answered ? v->yes : answer(r, a, v->number, false);
 }
 
 // Requests for the work of other CTAs.
@@ -232,7 +239,7 @@ bool tir_sync_is_canceled(struct sync_run *r, const struct sync_agent *a,
                           const struct tir_inst *query)
 {
     const int64_t response = response_of(r, a, query);
-    return response && answer(r, a, response);
+    return response && answer(r, a, response, false);
 }
 
 struct sync_value tir_sync_query(struct sync_run *r, const struct sync_agent *a,
@@ -312,6 +319,6 @@ bool tir_sync_holds(struct sync_run *r, const struct sync_agent *a, const struct
         return false;
     }
     uint64_t question = question_of(inst->op, x.number, y.number, &negated);
-    out->yes = answer(r, a, (int64_t)(question >> 1)) != negated;
+    out->yes = answer(r, a, (int64_t)(question >> 1), negated) != negated;
     return true;
 }

@@ -33,6 +33,9 @@ struct sync_plan {
     VEC(const struct tir_inst *) loops; // whose rounds depend on the setting, or on data
 };
 
+// Are there questions that a seed from SYNC_DENIED on answers in ways that none before it did?
+bool tir_plan_has_pairs(const struct sync_plan *s, uint32_t seed);
+
 // plan_replay.c: one setting.
 // The first CTA, or cluster, as if it went through all tiles of the grid.
 void tir_plan_take_first_cta(struct sync_plan *s);

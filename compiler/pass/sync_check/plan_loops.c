@@ -142,16 +142,28 @@ static enum sync_outcome watch_seed(struct sync_plan *s, uint32_t seed, bool *de
 }
 
 // Does the state of a long loop recur, whichever way data decides? One way the loop may be short.
+// Both ways it is behind `0 <= n && n < N`: then it must by all other answers by which it is long.
 static enum sync_outcome watch(struct sync_plan *s)
 {
-    bool decided = false, is_long, recurs = false;
+    bool decided = false, is_long, any_long, recurs;
     s->watches = true;
     s->setting.waves = 1;
+    s->drawn = 0;
     enum sync_outcome outcome = watch_seed(s, 0, &decided, &is_long);
     recurs = s->recurs;
+    any_long = is_long;
     if (outcome == SYNC_GOING && decided && (recurs || !is_long)) {
         outcome = watch_seed(s, 1, &decided, &is_long);
         recurs = is_long ? s->recurs : recurs;
+        any_long |= is_long;
+    }
+    const bool both_short = decided && !any_long;
+    for (uint32_t seed = SYNC_DENIED; both_short && outcome == SYNC_GOING; seed++) {
+        if (!tir_plan_has_pairs(s, seed))
+            break;
+        outcome = watch_seed(s, seed, &decided, &is_long);
+        recurs = is_long ? s->recurs && (recurs || !any_long) : recurs;
+        any_long |= is_long;
     }
     s->recurs = recurs;
     s->watches = s->setting.last = false;

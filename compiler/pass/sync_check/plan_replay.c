@@ -86,6 +86,12 @@ uint32_t tir_plan_waves_of(const struct sync_plan *s, int64_t rounds)
     return rounds ? (uint32_t)TIR_MAX(tir_ceil_div(ring, rounds) + more, 2) : 2;
 }
 
+bool tir_plan_has_pairs(const struct sync_plan *s, uint32_t seed)
+{
+    const uint32_t pair = seed < SYNC_PAIRED ? 0 : seed - SYNC_PAIRED;
+    return pair < PLAN_MOST_PAIRED && s->drawn > 1u << pair / 2;
+}
+
 static enum sync_outcome replay_seeds(struct sync_plan *s)
 {
     enum sync_outcome outcome = tir_plan_replay_once(s, 0);
@@ -93,9 +99,9 @@ static enum sync_outcome replay_seeds(struct sync_plan *s)
     s->drawn = 0;
     for (uint32_t seed = 1; decided && seed < PLAN_SEEDS && outcome == SYNC_GOING; seed++)
         outcome = tir_plan_replay_once(s, seed);
-    for (uint32_t k = 0; decided && k < PLAN_MOST_PAIRED && outcome == SYNC_GOING; k++)
-        if (s->drawn > 1u << k / 2)
-            outcome = tir_plan_replay_once(s, SYNC_PAIRED + k);
+    for (uint32_t k = SYNC_DENIED; decided && tir_plan_has_pairs(s, k) && outcome == SYNC_GOING;
+         k++)
+        outcome = tir_plan_replay_once(s, k);
     return outcome;
 }
 

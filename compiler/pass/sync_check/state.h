@@ -39,6 +39,8 @@ enum {
     SYNC_SPLITS = 8,
     SYNC_GIVEN = 8,   // elements of tensors that a setting gives
     SYNC_GROUPS = 8,  // of products in flight
+    SYNC_DENIED = 14, // the seed by which each comparison is false as it is written
+    SYNC_HELD = 15,   // the one by which each is true
     SYNC_PAIRED = 16, // the first seed by which two questions are answered in different ways
     SYNC_COPIES = 32, // groups of copies in flight, beside commits to mbarriers
     SYNC_CTA_THREADS = 1024,

@@ -42,7 +42,7 @@ int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t 
         return v->yes;
     if (below == 2)
         return tir_sync_draw(r, v->number);
-    if (r->seed < 2)
+    if (r->seed < 2 || r->seed == SYNC_HELD)
         return r->seed ? below - 1 : 0;
     return (int64_t)(tir_sync_mix((uint64_t)v->number, r->seed) >> 8) % below;
 }
@@ -293,10 +293,11 @@ static int64_t count_of(struct sync_run *r, const struct tir_value *table,
     int64_t count = unit * tir_sync_decide(r, v, most + 1);
     if (r->seed == 0)
         return 0;
+    const bool most_of_all = r->seed == 1 || r->seed == SYNC_HELD;
     int64_t slope =
-        r->seed == 1 || !table ? 1 : (int64_t)((tir_sync_mix(table->id, r->seed) >> 40) % 3);
+        most_of_all || !table ? 1 : (int64_t)((tir_sync_mix(table->id, r->seed) >> 40) % 3);
     count += slope * unit * most * (int64_t)((uint64_t)index % TABLE);
-    bool whole = r->seed == 1 || !count || (bits & 1);
+    bool whole = most_of_all || !count || (bits & 1);
     return whole ? count : count - (int64_t)((bits >> 1) % (uint64_t)unit);
 }
 
