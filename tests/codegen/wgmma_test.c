@@ -422,10 +422,24 @@ static void accumulators_are_not_moved(void **state)
 #define STORE(sums)             "st(O, 0, " LIST sums ", width = 16);\n"
 #define LOOP(to, begin, text)   FOUR to "for i: i32 in range(0, n) carry (" begin ") {\n" text "}\n"
 
-// Bodies of kernels, and their sums in registers that LLVM does not see.
+// Sums of a loop in two registers of halves, m and p.
+#define PACKED                                                                               \
+    LOOP((a, b, c, d), "w: f32 = f32(0), x: f32 = f32(0), y: f32 = f32(0), z: f32 = f32(0)", \
+         ADD((e, f, g, h), (w, x, y, z)) "yield e, f, g, h;\n")                              \
+    AWAIT((r, s, t, u), (a, b, c, d), 0)                                                     \
+    "let i: bf16 = cast(r);\n"                                                               \
+    "let j: bf16 = cast(s);\n"                                                               \
+    "let k: bf16 = cast(t);\n"                                                               \
+    "let l: bf16 = cast(u);\n"                                                               \
+    "let m: i32 = pack(i, j);\n"                                                             \
+    "let p: i32 = pack(k, l);\n"                                                             \
+    "let to: shared bf16[64, 8] in S[(64, 8) : (8, 1)] = alloc(offset = 0);\n"
+
+// Bodies of kernels, and how many sums, and registers packed of them, LLVM does not see.
 static const struct {
     const char *body;
     int sums;
+    int in_a_row; // stores of matrices that follow another one in the same piece of PTX
 } chains[] = {
     // A loop carries them in flight.
     {LOOP((a, b, c, d), "w: f32 = f32(0), x: f32 = f32(0), y: f32 = f32(0), z: f32 = f32(0)",
@@ -455,6 +469,13 @@ static const struct {
                                   STORE((r, s, t, u)) "yield e, f, g, h;\n")
          AWAIT((m, o, p, v), (i, j, k, l), 0) STORE((m, o, p, v)),
      0},
+    // Stores of matrices alone read what is packed, with nothing but an address between them.
+    {PACKED "stmatrix(to, 0, m);\nlet at: i32 = mul(n, 16);\nstmatrix(to, at, p);\n", 6, 1},
+    // Something is between them.
+    {PACKED "stmatrix(to, 0, m);\nwarp_sync();\nstmatrix(to, 512, p);\n", 6, 0},
+    // One store has a register that another operation reads, too, and then LLVM's alone.
+    {PACKED "stmatrix(to, 0, m, p);\nst(O, 0, m, width = 4);\n", 5, 0},
+    {PACKED "stmatrix(to, 0, m);\nst(O, 0, m, p, width = 8);\n", 4, 0},
 };
 
 static void sums_that_only_products_touch_are_unseen(void **state)
@@ -475,6 +496,7 @@ static void sums_that_only_products_touch_are_unseen(void **state)
         snprintf(name, sizeof name, ".reg .b32 %%sum<%d>;", chains[i].sums);
         assert_int_equal(count_of(ptx, name), chains[i].sums != 0);
         assert_int_equal(count_of(ptx, "%sum") != 0, chains[i].sums != 0);
+        assert_int_equal(count_of(ptx, "}; stmatrix"), chains[i].in_a_row);
         tir_context_finish(&u.cx);
     }
 }

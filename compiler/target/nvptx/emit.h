@@ -55,6 +55,7 @@ struct emit {
     bool has_engines;        // the kernel starts tensor copies or products of warpgroups
     VEC(const struct tir_inst *) products; // of warpgroups that are emitted as one
     uint32_t product_inputs;               // that they take, with their accumulators
+    VEC(const struct tir_inst *) matrices; // stores of them that are emitted as one
     uint32_t sums;                         // registers that LLVM does not see
     struct bitset moved;                   // their results which began with sums that were moved
     const struct tir_inst *awaited;        // a wait that the loop in front of it has emitted

@@ -430,6 +430,78 @@ static void emit_ldmatrix(struct emit *e, const struct tir_inst *inst)
                      count == 1 ? result : LLVMBuildExtractValue(e->b, result, i, ""));
 }
 
+// Does wgmma_unseen.c name a register that inst, a stmatrix, stores?
+static bool stores_sums(const struct emit *e, const struct tir_inst *inst)
+{
+    uint32_t count;
+    struct tir_value **values = tir_list(inst, &count);
+    for (uint32_t i = 0; i < count; i++)
+        if (tir_emit_is_sum(e, values[i]))
+            return true;
+    return false;
+}
+
+enum { MATRIX_INPUTS = 5 }; // of one stmatrix: an address and what LLVM sees of the registers
+
+static uint32_t add_matrix_input(struct tir_text *text, struct tir_text *constraints,
+                                 uint32_t input, char constraint)
+{
+    tir_text_format(text, "$%" PRIu32, input);
+    tir_text_format(constraints, "%c,", constraint);
+    return 1;
+}
+
+// Adds a stmatrix to a piece of PTX that has `input` inputs so far. Returns how many it adds.
+static uint32_t add_matrix(struct emit *e, struct tir_text *text, struct tir_text *constraints,
+                           const struct tir_inst *inst, uint32_t input, V *args)
+{
+    uint32_t count, inputs = 0;
+    struct tir_value **values = tir_list(inst, &count);
+    struct address a =
+        address_of(e, inst->operands[0], inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
+    fold_large_offset(e, &a);
+    args[inputs] = a.pointer;
+    tir_text_format(text, "stmatrix.sync.aligned.m8n8.x%" PRIu32 "%s.shared.b16 [", count,
+                    tir_attr_int(inst, TIR_ATTR_trans, 0) ? ".trans" : "");
+    inputs += add_matrix_input(text, constraints, input, 'l');
+    tir_text_format(text, "+%" PRId64 "], {", a.offset);
+    for (uint32_t i = 0; i < count; i++) {
+        tir_text_add(text, i ? STR(",") : STR(""));
+        if (tir_emit_is_sum(e, values[i])) {
+            tir_emit_add_sum(e, text, values[i]);
+            continue;
+        }
+        args[inputs] = tir_emit_value(e, values[i]);
+        inputs += add_matrix_input(text, constraints, input + inputs, 'r');
+    }
+    tir_text_add(text, STR("}; "));
+    return inputs;
+}
+
+// Stores of sums with nothing but pure operations between them are one piece of PTX, where the last
+// of them is.
+static void emit_stmatrix_of_sums(struct emit *e, const struct tir_inst *inst)
+{
+    vec_push(e->arena, &e->matrices, inst);
+    const struct tir_inst *next = inst->next;
+    while (next && tir_has_trait(next, TIR_PURE))
+        next = next->next;
+    if (next && next->op == TIR_OP_STMATRIX && stores_sums(e, next) &&
+        (e->matrices.len + 1) * MATRIX_INPUTS <= TIR_ASM_INPUTS)
+        return; // emitted with that one
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    V args[TIR_ASM_INPUTS];
+    uint32_t inputs = 0;
+    vec_foreach(const struct tir_inst *, it, &e->matrices)
+        inputs += add_matrix(e, &text, &constraints, *it, inputs, args + inputs);
+    tir_text_add(&constraints, STR("~{memory}"));
+    tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text), tir_text_str(&constraints),
+                 TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, inputs);
+    e->matrices.len = 0;
+}
+
 static void emit_stmatrix(struct emit *e, const struct tir_inst *inst)
 {
     static const char *const names[3][2] = {{"llvm.nvvm.stmatrix.sync.aligned.m8n8.x1.b16",
@@ -440,8 +512,12 @@ static void emit_stmatrix(struct emit *e, const struct tir_inst *inst)
                                              "llvm.nvvm.stmatrix.sync.aligned.m8n8.x4.trans.b16"}};
     uint32_t count;
     struct tir_value **values = tir_list(inst, &count);
-    V args[5] = {tir_emit_address(e, inst->operands[0], inst->operands[1],
-                                  tir_attr_int(inst, TIR_ATTR_offset, 0))};
+    if (stores_sums(e, inst)) {
+        emit_stmatrix_of_sums(e, inst);
+        return;
+    }
+    V args[MATRIX_INPUTS] = {tir_emit_address(e, inst->operands[0], inst->operands[1],
+                                              tir_attr_int(inst, TIR_ATTR_offset, 0))};
     for (uint32_t i = 0; i < count; i++)
         args[1 + i] = tir_emit_value(e, values[i]);
     LLVMTypeRef type = LLVMTypeOf(args[0]);

@@ -10,10 +10,13 @@
 //     wgmma.mma_async... {%sum0, %sum1, ...}, ...            // no operand of LLVM's
 //     wgmma.wait_group.sync.aligned 0;
 //     mov.b32 $0, %sum0; ...                                 // what a wait gives, if it is read
+//     cvt.rn.bf16x2.f32 %sum128, %sum1, %sum0; ...           // for stores of matrices alone
+//     stmatrix... [$0], {%sum128, %sum129, ...};
 //
 // Values share a register if a product, a wait or a loop makes one of the other. Such a chain
 // begins once, each of its values goes on at one place, in the block that it is made in, and is
-// read, if at all, behind a wait: so no two of them are needed at the same time.
+// read, if at all, behind a wait: so no two of them are needed at the same time. What is packed of
+// two has a register of its own: in that of a sum, ptxas 13.0 would move it before it is stored.
 
 #include "ir/walk.h"
 #include "target/nvptx/emit.h"
@@ -199,14 +202,35 @@ static const struct tir_value *packed_sum(struct emit *e, const struct tir_value
     return is_packed && !tir_emit_pairs_early(e, cast->operands[0]) ? sum : NULL;
 }
 
-static void find_pack(struct emit *e, const struct tir_inst *pack)
+// How often stores of matrices read each value, by id.
+static uint32_t *count_stores(struct emit *e)
+{
+    uint32_t *stores = arena_array(e->arena, uint32_t, e->f->value_count);
+    tir_foreach_inst(inst, e->f) {
+        uint32_t count;
+        struct tir_value **values = inst->op == TIR_OP_STMATRIX ? tir_list(inst, &count) : NULL;
+        for (uint32_t i = 0; values && i < count; i++)
+            if (!is_const(values[i]))
+                stores[values[i]->id]++;
+    }
+    return stores;
+}
+
+// A register packed of two sums has a name of its own if nothing but stores of matrices reads it.
+static void find_pack(struct emit *e, const uint32_t *stores, const struct tir_inst *pack)
 {
     if (pack->op != TIR_OP_PACK || pack->operand_count != 2)
         return;
     const struct tir_value *low = packed_sum(e, pack->operands[0]),
                            *high = packed_sum(e, pack->operands[1]);
-    if (low && high && low->def == high->def)
-        e->slots[low->id].pack = e->slots[high->id].pack = pack;
+    if (!low || !high || low->def != high->def)
+        return;
+    e->slots[low->id].pack = e->slots[high->id].pack = pack;
+    const uint32_t packed = pack->results[0]->id;
+    if (stores[packed] != e->uses[packed])
+        return;
+    e->slots[packed].sum = ++e->sums;
+    e->slots[packed].v = LLVMGetPoison(tir_emit_type(e, pack->results[0]->type));
 }
 
 void tir_emit_find_sums(struct emit *e)
@@ -236,8 +260,9 @@ void tir_emit_find_sums(struct emit *e)
     if (!e->sums)
         return;
     for_each_value(&c, hand_on);
+    const uint32_t *stores = count_stores(e);
     tir_foreach_inst(inst, e->f)
-        find_pack(e, inst);
+        find_pack(e, stores, inst);
 }
 
 static void emit_text(struct emit *e, struct tir_text *text)
@@ -296,7 +321,7 @@ void tir_emit_begin_sums(struct emit *e, const struct tir_inst *loop)
         emit_text(e, &text);
 }
 
-// What a wait gives to LLVM: sums that are read, and registers packed of two.
+// What a wait gives: sums that are read, and registers packed of two.
 struct given {
     const struct tir_value *v;
     const struct tir_value *low, *high; // NULL: v is a sum
@@ -322,15 +347,21 @@ static uint32_t list_given(const struct emit *e, const struct tir_inst *wait, st
     return count;
 }
 
+// operand: of the piece of PTX, where LLVM sees what is given.
 static void add_given(const struct emit *e, struct tir_text *text, const struct given *given,
-                      uint32_t i)
+                      uint32_t operand)
 {
     if (!given->low) {
-        tir_text_format(text, "mov.b32 $%" PRIu32 ", ", i);
+        tir_text_format(text, "mov.b32 $%" PRIu32 ", ", operand);
         tir_emit_add_sum(e, text, given->v);
     } else {
         const bool is_f16 = given->v->def->operands[0]->type->elem == TIR_F16;
-        tir_text_format(text, "cvt.rn.%s.f32 $%" PRIu32 ", ", is_f16 ? "f16x2" : "bf16x2", i);
+        tir_text_format(text, "cvt.rn.%s.f32 ", is_f16 ? "f16x2" : "bf16x2");
+        if (tir_emit_is_sum(e, given->v))
+            tir_emit_add_sum(e, text, given->v);
+        else
+            tir_text_format(text, "$%" PRIu32, operand);
+        tir_text_add(text, STR(", "));
         tir_emit_add_sum(e, text, given->high);
         tir_text_add(text, STR(", "));
         tir_emit_add_sum(e, text, given->low);
@@ -348,16 +379,23 @@ void tir_emit_read_sums(struct emit *e, const struct tir_inst *wait)
     tir_text_init(&text, e->arena, 0);
     tir_text_init(&constraints, e->arena, 0);
     LLVMTypeRef *types = arena_array(e->arena, LLVMTypeRef, count);
+    const struct tir_value **seen = arena_array(e->arena, const struct tir_value *, count);
+    uint32_t outputs = 0;
     for (uint32_t i = 0; i < count; i++) {
-        add_given(e, &text, &given[i], i);
-        types[i] = tir_emit_type(e, given[i].v->type);
-        tir_text_add(&constraints, types[i] == e->ll->f32 ? STR("=f,") : STR("=r,"));
+        add_given(e, &text, &given[i], outputs);
+        if (given[i].low && tir_emit_is_sum(e, given[i].v))
+            continue;
+        types[outputs] = tir_emit_type(e, given[i].v->type);
+        tir_text_add(&constraints, types[outputs] == e->ll->f32 ? STR("=f,") : STR("=r,"));
+        seen[outputs++] = given[i].v;
     }
     tir_text_add(&constraints, STR("~{memory}"));
-    LLVMTypeRef type =
-        count == 1 ? types[0] : LLVMStructTypeInContext(e->ll->context, types, count, false);
+    LLVMTypeRef type = !outputs ? e->ll->none
+                       : outputs == 1
+                           ? types[0]
+                           : LLVMStructTypeInContext(e->ll->context, types, outputs, false);
     V all = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
                          TIR_ASM_EFFECT, NULL, 0);
-    for (uint32_t i = 0; i < count; i++)
-        tir_emit_set(e, given[i].v, count == 1 ? all : LLVMBuildExtractValue(e->b, all, i, ""));
+    for (uint32_t i = 0; i < outputs; i++)
+        tir_emit_set(e, seen[i], outputs == 1 ? all : LLVMBuildExtractValue(e->b, all, i, ""));
 }
