@@ -18,14 +18,20 @@
 // are there. Two CTAs of a grid that is not persistent run on a multiprocessor at a time if the
 // stages of both fit and one warpgroup multiplies; one works while the other waits. What is
 // computed of a product in its round keeps a warpgroup from the next one. Of several, others
-// multiply meanwhile: with g warpgroups a g-th part of that time counts.
+// multiply meanwhile: with g warpgroups a g-th part of that time counts. An operand that follows
+// from no product, such as weights of few bits, is converted in front of the first product of a
+// round; those of later ones are converted while it is multiplied. Elements of few bits share
+// registers, and so take less. A warpgroup also waits, for what it loads and what it multiplies;
+// others fill that in.
 //
-//     waves = ceildiv(tiles, CTAs at a time), turns = waves * CTAs of a multiprocessor
+//     waves = ceildiv(tiles, CTAs at a time)
+//     turns = ceildiv(tiles, multiprocessors) where two CTAs share one, else waves
 //     askew = bytes / CTAs that share the copy / fetched * (off_lines, + off_sectors)
 //     busy  = sum over each dot of rounds of the loops around it
-//             * (waves * round + max(turns * (multiply + compute + after / groups^2),
-//                                    turns * (fetch + sum over A and B of askew)
-//                                    + bytes of all tiles past the ends / past))
+//             * (waves * (round + converting / CTAs of a multiprocessor / groups)
+//                + max(turns * (multiply + compute + after / groups^2),
+//                      turns * (fetch + sum over A and B of askew)
+//                      + bytes of all tiles past the ends / past))
 //     read  = bytes of the tensors / memory
 //     tile  = fixed + clustered (in a cluster) + sum over each store of bytes / stored (+ uneven)
 //     cycles = start + waves * tile + max(busy, read) + unhidden * min(busy, read)
@@ -142,7 +148,9 @@ static const struct tir_cost *cost_of(const struct model *m)
 struct source {                  // what an operand is computed from, element by element
     int64_t bytes;               // loaded
     int64_t work;                // elements that operations make of it
+    int64_t bits;                // of these elements
     const struct tir_inst *load; // of the most bytes, or NULL
+    bool is_of_product;          // a sum is among it
     struct tir_arena *arena;
 };
 
@@ -175,8 +183,11 @@ static enum tir_answer add_source(void *user, struct tir_value *v)
         source->load = is_first ? v->def : source->load;
         source->bytes += tir_type_bytes(v->type);
     }
-    if (is_work(source, v))
+    source->is_of_product |= v->def->op == TIR_OP_DOT;
+    if (is_work(source, v)) {
         source->work += tir_type_count(v->type);
+        source->bits += tir_type_count(v->type) * tir_elems[v->type->elem].bits;
+    }
     bool passes_on = tir_is_elementwise(v->def) || v->def->op == TIR_OP_PERMUTE ||
                      v->def->op == TIR_OP_BROADCAST || v->def->op == TIR_OP_RESHAPE;
     return passes_on ? TIR_IF_OPERANDS : TIR_YES;
@@ -324,22 +335,19 @@ static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles
     return has_dot && 2 * bytes <= m->request->target.shared_per_cta ? 2 : 1;
 }
 
-// The same at launch: one, where there are no more tiles than multiprocessors. A number of tiles
-// that the kernel computes, such as parts of K, is taken to fill them.
-static void push_ctas_together(struct model *m, const struct tir_inst *tiles)
+// The tiles that a multiprocessor works on, one after the other or two at a time. Parts whose
+// number is not known at launch are taken to fill them.
+static void push_turns(struct model *m, const struct tir_inst *tiles)
 {
-    const struct tir_attr *by = tir_attr_find(tiles, TIR_ATTR_by);
+    const uint32_t rank = tir_attr_find(tiles, TIR_ATTR_by)->list_count;
     const int64_t most = ctas_together(m, tiles);
-    bool is_computed = false;
-    for (uint32_t d = 0; d < by->list_count; d++)
-        is_computed |= tiles->operands[d]->def != NULL;
-    push(m, TIR_FORMULA_CONST, most);
-    if (most == 1 || is_computed)
-        return;
-    push(m, TIR_FORMULA_GET, TILES);
-    push(m, TIR_FORMULA_CONST, m->request->target.multiprocessors);
-    push(m, TIR_FORMULA_CEILDIV, 0);
-    push(m, TIR_FORMULA_MIN, 0);
+    bool are_known = true;
+    for (uint32_t d = 0; d < rank; d++)
+        are_known &= tir_follows(&m->known, tiles->operands[d]);
+    const bool two = most > 1 && are_known;
+    push(m, TIR_FORMULA_GET, two ? TILES : WAVES);
+    push(m, TIR_FORMULA_CONST, two ? m->request->target.multiprocessors : most);
+    push(m, two ? TIR_FORMULA_CEILDIV : TIR_FORMULA_MUL, 0);
 }
 
 // Multiplies by the rounds of the loops around inst whose bounds are known at launch; others count
@@ -389,6 +397,31 @@ static int64_t work_after(const struct tir_inst *dot)
     return work;
 }
 
+// Does another product stand in front of this one in its round?
+static bool is_later(const struct tir_inst *dot)
+{
+    for (const struct tir_inst *inst = dot->prev; inst; inst = inst->prev)
+        if (inst->op == TIR_OP_DOT)
+            return true;
+    return false;
+}
+
+// Is the operand converted in front of all products of a round? What makes that of a later product
+// is hidden behind the first.
+static bool is_converted(const struct tir_inst *dot, const struct source *from)
+{
+    return from->work && !from->is_of_product && !is_later(dot);
+}
+
+// The cycles that making an operand takes beside the products.
+static int64_t made(const struct model *m, const struct tir_inst *dot, const struct source *from)
+{
+    const struct tir_cost *cost = cost_of(m);
+    if (from->is_of_product)
+        return from->work / cost->computed;
+    return is_converted(dot, from) ? from->bits / 32 / cost->converted : 0;
+}
+
 // Adds the time that a dot keeps tensor cores and copies busy, in all its rounds and waves.
 static void push_product(struct model *m, const struct tir_inst *tiles, const struct tir_inst *dot)
 {
@@ -404,7 +437,10 @@ static void push_product(struct model *m, const struct tir_inst *tiles, const st
     const bool waits =
         dot->block->owner->op == TIR_OP_FOR && (m->request->target.features & TIR_HAS_WGMMA);
     const int64_t after = waits ? work_after(dot) / (warpgroups(dot) * warpgroups(dot)) : 0;
-    int64_t compute = (a_from.work + b_from.work + after) / cost->computed;
+    const int64_t compute = made(m, dot, &a_from) + made(m, dot, &b_from) + after / cost->computed;
+    const bool converts = waits && (is_converted(dot, &a_from) || is_converted(dot, &b_from));
+    const int64_t others = warpgroups(dot) * ctas_together(m, tiles); // and itself
+    const int64_t waited = converts ? cost->converting / others : 0;
     if (on_threads && rows * columns > cost->most_sums)
         multiply = multiply * cost->too_many_sums / 100;
     const int64_t share_a = sharing(tiles, &a_from), share_b = sharing(tiles, &b_from);
@@ -425,7 +461,7 @@ static void push_product(struct model *m, const struct tir_inst *tiles, const st
     push(m, TIR_FORMULA_MUL, 0);
     push(m, TIR_FORMULA_MAX, 0);
     push(m, TIR_FORMULA_GET, WAVES);
-    push(m, TIR_FORMULA_CONST, cost->round);
+    push(m, TIR_FORMULA_CONST, cost->round + waited);
     push(m, TIR_FORMULA_MUL, 0);
     push(m, TIR_FORMULA_ADD, 0);
     push_rounds(m, dot);
@@ -539,9 +575,7 @@ static void push_waves(struct model *m, const struct tir_inst *tiles)
 
 static void push_products(struct model *m, const struct tir_inst *tiles)
 {
-    push(m, TIR_FORMULA_GET, WAVES);
-    push_ctas_together(m, tiles);
-    push(m, TIR_FORMULA_MUL, 0);
+    push_turns(m, tiles);
     push(m, TIR_FORMULA_SET, TURNS);
     push(m, TIR_FORMULA_CONST, 0);
     tir_foreach_inst_in(inst, tiles->regions[0])

@@ -19,12 +19,14 @@ struct tir_cost {
     int64_t fetched; // bytes of operands that arrive in shared memory, a cycle
     // Percent longer where rows do not begin at multiples of 128 bytes; beside that, of 32.
     int64_t off_lines, off_sectors;
-    int64_t past;     // bytes past the end of a tensor that the card fills with zeros, a cycle
-    int64_t computed; // elements of operands that an operation makes, a cycle
-    int64_t round;    // cycles of a round beside its products
-    int64_t stored;   // bytes of results that leave, a cycle
-    int64_t uneven;   // cycles more for 64 rows of results that 128 bytes do not divide
-    int64_t memory;   // bytes that the card moves from and to memory, a cycle
+    int64_t past;       // bytes past the end of a tensor that the card fills with zeros, a cycle
+    int64_t computed;   // elements of operands that an operation makes, a cycle
+    int64_t converted;  // the same of operands that follow from no product, in registers of 32 bits
+    int64_t converting; // cycles that a warpgroup waits in a round that converts
+    int64_t round;      // cycles of a round beside its products
+    int64_t stored;     // bytes of results that leave, a cycle
+    int64_t uneven;     // cycles more for 64 rows of results that 128 bytes do not divide
+    int64_t memory;     // bytes that the card moves from and to memory, a cycle
     int64_t unhidden; // percent of products and of moving memory, what takes less, beside the other
     int64_t moved;    // bytes a cycle that tiles without products move, mostly in the L2 cache
     int64_t start;    // cycles to fill the pipeline of a CTA

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The model of time, held against what was measured and against itself; and kernels of several
 // launches: that they compute the same whatever sizes are known when they are compiled.
-// Usage: steps_test MATMUL.tir PRODUCTS.txt...
+// Usage: steps_test MATMUL.tir DEQUANTIZED.tir WEIGHTS4.txt WEIGHTS8.txt PRODUCTS.txt...
 
 #include <math.h>
 #include <setjmp.h>
@@ -21,11 +21,41 @@
 #define STR(text)   ((tir_str){text, sizeof(text) - 1})
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-static const char *matmul_path;
+static const char *matmul_path, *dequantized_path, *weights_of_4, *weights_of_8;
 static char **products; // paths, and NULL
 
-static tir_compilation *compile(tir_str source, const char *arch, const tir_setting *dims,
-                                size_t count)
+enum { MOST_TEXT = 1 << 16 };
+
+static tir_str read_into(char *text, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(text, 1, MOST_TEXT, file);
+    fclose(file);
+    return (tir_str){text, size};
+}
+
+static tir_str read_file(const char *path)
+{
+    static char text[MOST_TEXT];
+    return read_into(text, path);
+}
+
+// The one file that a kernel here imports, from beside it.
+static int import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
+{
+    static char found[4096], bytes[MOST_TEXT];
+    (void)user;
+    while (from.len && from.ptr[from.len - 1] != '/')
+        from.len--;
+    snprintf(found, sizeof found, "%.*s%.*s", (int)from.len, from.ptr, (int)path.len, path.ptr);
+    *name = (tir_str){found, strlen(found)};
+    *text = read_into(bytes, found);
+    return 1;
+}
+
+static tir_compilation *compile_as(tir_str name, tir_str source, const char *arch,
+                                   const tir_setting *dims, size_t count)
 {
     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
     tir_compilation *c = NULL;
@@ -33,9 +63,16 @@ static tir_compilation *compile(tir_str source, const char *arch, const tir_sett
     options.arch = (tir_str){arch, strlen(arch)};
     options.dims = dims;
     options.dim_count = count;
-    if (tir_compile(STR("test.tir"), source, &options, &c, &error))
+    options.import = import;
+    if (tir_compile(name, source, &options, &c, &error))
         fail_msg("%s", c ? tir_compilation_diagnostics(c).ptr : error.message);
     return c;
+}
+
+static tir_compilation *compile(tir_str source, const char *arch, const tir_setting *dims,
+                                size_t count)
+{
+    return compile_as(STR("test.tir"), source, arch, dims, count);
 }
 
 // ---- the model of time
@@ -69,20 +106,9 @@ static uint32_t cheapest(const tir_artifact_kernel *kernel, const int64_t *dims,
     return config;
 }
 
-static tir_str read_file(const char *path)
+// To be freed.
+static const tir_artifact_desc *artifact_of(tir_compilation *c)
 {
-    static char text[1 << 16];
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    size_t size = fread(text, 1, sizeof text, file);
-    fclose(file);
-    return (tir_str){text, size};
-}
-
-// The artifact of a file; to be freed.
-static const tir_artifact_desc *describe_for(tir_str source, const char *arch)
-{
-    tir_compilation *c = compile(source, arch, NULL, 0);
     tir_str bytes = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
     const tir_artifact_desc *desc;
     tir_error error;
@@ -91,9 +117,41 @@ static const tir_artifact_desc *describe_for(tir_str source, const char *arch)
     return desc;
 }
 
+// The artifact of a file; to be freed.
+static const tir_artifact_desc *describe_for(tir_str source, const char *arch)
+{
+    return artifact_of(compile(source, arch, NULL, 0));
+}
+
 static const tir_artifact_desc *describe(tir_str source)
 {
     return describe_for(source, "sm_90a");
+}
+
+// The sizes of a kernel of products, with weights of few bits in groups or without, by name.
+static void put_sizes(const tir_artifact_kernel *kernel, const int64_t *mnk, int64_t *dims)
+{
+    enum { GROUP = 128 };
+    for (uint32_t i = 0; i < kernel->dim_count; i++) {
+        assert_int_equal(kernel->dims[i].len, 1);
+        switch (kernel->dims[i].ptr[0]) {
+        case 'M':
+            dims[i] = mnk[0];
+            break;
+        case 'N':
+            dims[i] = mnk[1];
+            break;
+        case 'K':
+            dims[i] = mnk[2];
+            break;
+        case 'J':
+            dims[i] = mnk[2] / GROUP;
+            break;
+        default:
+            assert_int_equal(kernel->dims[i].ptr[0], 'H');
+            dims[i] = mnk[2] / 2;
+        }
+    }
 }
 
 // How many times as long the choice takes as the best configuration. A line of measurements has the
@@ -119,7 +177,8 @@ static double regret(const tir_artifact_kernel *kernel, char *line)
         }
         at = rest;
     }
-    const int64_t dims[] = {mnk[0], mnk[2], mnk[1]}; // M, K, N
+    int64_t dims[TIR_MAX_DIMS];
+    put_sizes(kernel, mnk, dims);
     const uint32_t choice = cheapest(kernel, dims, are_measured);
     assert_true(choice < kernel->config_count);
     return times[choice] / best;
@@ -153,9 +212,31 @@ static void test_choices(void **state)
 {
     (void)state;
     const tir_artifact_desc *desc = describe(read_file(matmul_path));
-    assert_int_equal(desc->kernels[0].dim_count, 3); // M, K, N
     for (char **path = products; *path; path++)
         judge(&desc->kernels[0], *path, path == products ? 1.02 : 1.03);
+    tir_artifact_free(desc, NULL);
+}
+
+static const tir_artifact_kernel *kernel_named(const tir_artifact_desc *desc, tir_str name)
+{
+    for (uint32_t i = 0; i < desc->kernel_count; i++) {
+        const tir_str its = desc->kernels[i].name;
+        if (its.len == name.len && !memcmp(its.ptr, name.ptr, name.len))
+            return &desc->kernels[i];
+    }
+    fail_msg("no kernel %s", name.ptr);
+    return NULL;
+}
+
+// The same for weights that are converted beside the products.
+static void test_weights(void **state)
+{
+    (void)state;
+    const tir_str name = {dequantized_path, strlen(dequantized_path)};
+    const tir_artifact_desc *desc =
+        artifact_of(compile_as(name, read_file(dequantized_path), "sm_90a", NULL, 0));
+    judge(kernel_named(desc, STR("int4_weights")), weights_of_4, 1.02);
+    judge(kernel_named(desc, STR("int8_weights")), weights_of_8, 1.02);
     tir_artifact_free(desc, NULL);
 }
 
@@ -229,7 +310,7 @@ static void test_waves(void **state)
 {
     (void)state;
     enum { CTAS = 132, IN_GPCS = 120 };
-    int64_t one[WAVES], two[WAVES], fits[WAVES], more[WAVES];
+    int64_t one[WAVES], two[WAVES], three[WAVES], four[WAVES], fits[WAVES], more[WAVES];
     cost_of_waves("sm_90a", CTAS, one);
     cost_of_waves("sm_90a", 2 * (int64_t)CTAS, two);
     // CTAs that stay fill their pipelines once.
@@ -238,6 +319,10 @@ static void test_waves(void **state)
     // With few stages two CTAs share a multiprocessor, if there are two.
     assert_int_equal(one[LEAVES], one[IS_DEEP]);
     assert_true(two[LEAVES] < two[IS_DEEP] && two[LEAVES] > one[LEAVES]);
+    // Three tiles for each multiprocessor are no four.
+    cost_of_waves("sm_90a", 3 * (int64_t)CTAS, three);
+    cost_of_waves("sm_90a", 4 * (int64_t)CTAS, four);
+    assert_true(2 * (four[LEAVES] - three[LEAVES]) > three[LEAVES] - two[LEAVES]);
     // A cluster costs something, and those of four leave multiprocessors idle.
     assert_true(one[IN_TWOS] > one[STAYS]);
     cost_of_waves("sm_90a", IN_GPCS, fits);
@@ -299,6 +384,44 @@ static void test_by_place(void **state)
     for (uint32_t i = kernel->variant_count; i-- > 0;)
         costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
     assert_int_equal(costs[0], costs[1]);
+    tir_artifact_free(desc, NULL);
+}
+
+// Weights of a byte that one product or two a round convert, or that are bf16 already.
+static const char converted[] =
+    "kernel converted<PARTS = 0>(A: i8[M, K], C: bf16[M, K], B: bf16[N, K], D: out f32[M, N])\n"
+    "    config(PARTS = 0) config(PARTS = 1) config(PARTS = 2)\n"
+    "{\n"
+    "    for (m, n) in tiles(M by 128, N by 128, persistent) {\n"
+    "        var acc: f32[128, 128] = 0;\n"
+    "        for k in range(0, K, 128) {\n"
+    "            if PARTS == 0 {\n"
+    "                acc += dot(C[m:+128, k:+128], B[n:+128, k:+128].T);\n"
+    "            } else if PARTS == 1 {\n"
+    "                acc += dot(bf16(A[m:+128, k:+128]), B[n:+128, k:+128].T);\n"
+    "            } else {\n"
+    "                let next = k + 64;\n"
+    "                let first = bf16(A[m:+128, k:+64]);\n"
+    "                let second = bf16(A[m:+128, next:+64]);\n"
+    "                acc += dot(first, B[n:+128, k:+64].T);\n"
+    "                acc += dot(second, B[n:+128, next:+64].T);\n"
+    "            }\n"
+    "        }\n"
+    "        D[m:+128, n:+128] = acc;\n"
+    "    }\n"
+    "}\n";
+
+// What the second product of a round converts is hidden behind the first.
+static void test_converted(void **state)
+{
+    (void)state;
+    const tir_artifact_desc *desc = describe(STR(converted));
+    const tir_artifact_kernel *kernel = &desc->kernels[0];
+    const int64_t dims[] = {4096, 4096, 4096};
+    int64_t costs[3] = {0};
+    for (uint32_t i = kernel->variant_count; i-- > 0;)
+        costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
+    assert_true(costs[0] < costs[2] && costs[2] < costs[1]);
     tir_artifact_free(desc, NULL);
 }
 
@@ -471,12 +594,20 @@ static void test_sizes(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choices),  cmocka_unit_test(test_unaligned),
-        cmocka_unit_test(test_waves),    cmocka_unit_test(test_past),
-        cmocka_unit_test(test_by_place), cmocka_unit_test(test_shared_copies),
-        cmocka_unit_test(test_rows),     cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_choices),       cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_unaligned),     cmocka_unit_test(test_waves),
+        cmocka_unit_test(test_past),          cmocka_unit_test(test_by_place),
+        cmocka_unit_test(test_shared_copies), cmocka_unit_test(test_converted),
+        cmocka_unit_test(test_rows),          cmocka_unit_test(test_sizes),
     };
-    matmul_path = argc > 1 ? argv[1] : "";
-    products = argv + (argc > 1 ? 2 : 1);
+    if (argc < 6) {
+        fprintf(stderr, "steps_test: five files are needed\n");
+        return 2;
+    }
+    matmul_path = argv[1];
+    dequantized_path = argv[2];
+    weights_of_4 = argv[3];
+    weights_of_8 = argv[4];
+    products = argv + 5;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
