@@ -87,6 +87,59 @@ kernel k(A: {T}[M, K], B: {T}[N, K], L: i32[M], D: inout f32[M, N])
     }}
 }}
 """,
+    "a loop in loops": """
+kernel k(A: {T}[M, K], B: {T}[N, K], L: i32[M], D: inout f32[M, N], S: out f32[M, N])
+{{
+    for (m, n) in tiles(M by {bm}, N by {bn}{cluster}{walk}) {{
+        var most: f32[{bm}, {bn}] = -5;
+        for i in range(0, i64(abs(L[m]))) {{
+            {branch}for j in range(i, {parts}, 2) {{
+                let from = j * {bk};
+                var acc: f32[{bm}, {bn}] = {begin};
+                for k in range(from, K - i * {bk}, {bk}, stages = {S}) {{
+                    acc += dot({a}, B[n:+{bn}, k:+{bk}].T);
+                }}
+                most = max(most, acc);
+                {inside}
+            }}{end_branch}
+        }}
+        S[{at}] = most;
+    }}
+}}
+""",
+    "a branch in a loop": """
+kernel k(A: {T}[M, K], B: {T}[N, K], L: i32[M], D: inout f32[M, N])
+{{
+    for (m, n) in tiles(M by {bm}, N by {bn}{cluster}{walk}) {{
+        var acc: f32[{bm}, {bn}] = 0;
+        for k in range(0, K, {bk}, stages = {S}) {{
+            if {some} {{ acc += dot({a}, B[n:+{bn}, k:+{bk}].T); }}{others}
+        }}
+        D[{at}] = acc;
+    }}
+}}
+""",
+    "scores in loops": """
+kernel k(A: {T}[M, 64], B: {T}[N, 64], L: i32[M], D: inout f32[M, 64])
+{{
+    for m in tiles(M by {bm}{walk}) {{
+        let q = A[m:+{bm}, :];
+        var o: f32[{bm}, 64] = 0;
+        var best: f32[{bm}, 1] = -8;
+        for p in range(0, i64(abs(L[m]))) {{
+            for n in range(p * {bk}, N, {step}, stages = {S}) {{
+                let b = B[n:+{bk}, :];
+                let s = dot(q, b.T);
+                let mx = max(max(s, axis = 1), best);
+                o = o * where(mx > best, 0.5, 1.0) + dot({T}(min(max(s - mx, -2), 0)), b);
+                best = mx;
+            }}
+            {turn}
+        }}
+        D[m:+{bm}, :] = o + best;
+    }}
+}}
+""",
     "branches after the loop": """
 kernel k(A: {T}[M, K], B: {T}[N, K], L: i32[M], D: inout f32[M, N])
 {{
@@ -225,11 +278,19 @@ kernel k(A: f32[M, K], B: f32[N, K], L: i32[M], D: inout f32[M, N])
 """,
 }
 
+# Of a loop in loops: what its sums begin with, its first factor, and what is done with them there.
+BEGINS = ["0", "0", "f32(j)", "most"]
+FIRST = ["A[m:+{bm}, k:+{bk}]", "A[m:+{bm}, k:+{bk}]", "{T}(min(max(f32(A[m:+{bm}, k:+{bk}]), -1), 1))"]
+INSIDE = ["", "atomic_add(D[{at}], acc);", "D[{at}] = D[{at}] + acc;", "if j == 1 {{ D[{at}] = acc; }}"]
+SOME = ["L[k / {bk} % M] % 2 == 0", "k != {bk}", "k + {bk} <= K || L[m] > 0"]
+OTHERS = ["", " else {{ acc = acc * 0.5; }}", "\n            D[{at}] = acc;"]
+TURNS = ["", "o = min(max(o, -64), 64);", "best = min(best + 1, 3);"]
+
 # Small numbers, for every order of the sums to be exact.
 INPUTS = {"A": "randint:-2:2", "B": "randint:-2:2", "C": "randint:-2:2", "D": "randint:-9:9", "SA": "randint:1:2", "SB": "randint:1:2"}
 
 # Of programs whose best variant is on tcgen05, whatever else was drawn.
-ON_TCGEN05 = ["parts of K, atomics", "branches after the loop", "a loop in a branch", "gathered", "two products", "scales of blocks",
+ON_TCGEN05 = ["parts of K, atomics", "stream of parts", "branches after the loop", "a loop in a branch", "gathered", "two products", "scales of blocks",
               "convolution", "rank 3", "results in 4 bits", "tf32"]
 
 
@@ -241,6 +302,10 @@ def draw(name):
              "cluster": r.choice(["", ", cluster = (2, 1)"])}
         c.update(at="m:+{bm}, n:+{bn}".format(**c), half=c["bn"] // 2, sixteenth=c["bn"] // 16)
         c["end"] = r.choice(ENDS).format(**c)
+        c["a"], c["inside"] = r.choice(FIRST).format(**c), r.choice(INSIDE).format(**c)
+        c["some"], c["others"] = r.choice(SOME).format(**c), r.choice(OTHERS).format(**c)
+        c.update(begin=r.choice(BEGINS), turn=r.choice(TURNS), step=c["bk"] * r.choice([1, 2]))
+        c["branch"], c["end_branch"] = r.choice([("", ""), ("if i != 1 {", "}")])
         c["rows"] = ROWS[r.choice(list(ROWS))].format(**c)
         text = PROGRAMS[name].format(**c)
         vector, x, y = TYPES[kind], r.randint(1, 9), r.randint(1, 20)

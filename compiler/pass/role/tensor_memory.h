@@ -13,7 +13,7 @@ enum {
     TMEM_PRODUCTS = 6,
     TMEM_OPERANDS = 2 * TMEM_PRODUCTS,
     TMEM_TERMS = 4, // of a product
-    TMEM_BRANCHES = 4,
+    TMEM_HOLDERS = 4,
     TMEM_WARPGROUP = 4,                    // warps
     TMEM_MOST_COMPUTE = 3 * TMEM_WARPGROUP // have registers for what they compute
 };
@@ -96,8 +96,9 @@ struct tmem_plan {
     struct tir_pass_cx *cx;
     struct tir_types *types;
     struct tir_inst *tiles, *loop;
-    struct tir_inst *branches[TMEM_BRANCHES]; // that the loop is in, the outermost first
-    uint32_t branch_count;
+    // Branches and loops that the loop is in, the outermost first.
+    struct tir_inst *holders[TMEM_HOLDERS];
+    uint32_t holder_count;
     bool has_one_round; // the loop was made for products without one
     bool has_turned;    // second factors were permuted for their descriptors
     struct tmem_product products[TMEM_PRODUCTS];
@@ -138,12 +139,17 @@ void tir_tmem_find_wanted(struct tmem_plan *p);
 bool tir_tmem_is_scalar(const struct tmem_plan *p, const struct tir_inst *inst);
 // Does each role get the value from before the roles, or compute it for itself?
 bool tir_tmem_is_computable(const struct tmem_plan *p, const struct tir_value *v);
-// The block of branch `at` that the loop is in.
+// The block of holder `at` that the loop is in.
 const struct tir_block *tir_tmem_taken(const struct tmem_plan *p, uint32_t at);
 // The product that inst is a term of; NULL: none.
 struct tmem_product *tir_tmem_product_of(struct tmem_plan *p, const struct tir_inst *inst);
 // The operand that is this tile, a new one if there is none yet; NULL: there are too many.
 struct tmem_operand *tir_tmem_operand_for(struct tmem_plan *p, struct tir_value *tile);
+// How many operands of a loop or a branch decide what of it runs: its bounds, or a condition.
+static inline uint32_t tmem_decides(const struct tir_inst *holder)
+{
+    return holder->op == TIR_OP_FOR ? TIR_FOR_INIT : 1;
+}
 // Is the same part loaded in every round?
 bool tir_tmem_is_invariant(const struct tmem_plan *p, const struct tir_inst *load);
 // The product whose sums the loop carries as value i, in tensor memory; NULL: they are no sums, or
@@ -241,10 +247,10 @@ struct tmem_role {
     bool computes; // all that other roles do not
     bool fills;    // slots, from what it computes ahead
     struct tir_inst *tiles, *loop;
-    struct tir_builder in;                   // where the tiles loop is built
-    struct tir_builder outer[TMEM_BRANCHES]; // around each branch
-    struct tir_inst *branches[TMEM_BRANCHES];
-    struct tir_builder outside; // of the branch for the CTA that multiplies
+    struct tir_builder in;                  // where the tiles loop is built
+    struct tir_builder outer[TMEM_HOLDERS]; // around each holder
+    struct tir_inst *held[TMEM_HOLDERS];    // what the role has for each
+    struct tir_builder outside;             // of the branch for the CTA that multiplies
     struct tir_inst *leads;
     struct tir_map map; // values of the kernel as it was to those of this role
     struct tmem_end ends[TMEM_ENDS];
@@ -286,7 +292,7 @@ void tir_tmem_end_tiles(struct tmem_role *r, struct tir_builder *in);
 // Waits until the last slot that the role has filled is empty: nothing arrives after the end.
 void tir_tmem_drain(struct tmem_role *r, const struct tmem_channel *channel);
 void tir_tmem_end_role(struct tmem_role *r);
-// Copies what precedes the loop, and enters the branches that it is in; then leaves these, and
+// Copies what precedes the loop, and enters what it is in; then leaves these, and
 // copies what follows the loop. A role that does not compute copies scalars alone.
 void tir_tmem_enter(struct tmem_role *r, struct tir_builder *b);
 void tir_tmem_leave(struct tmem_role *r, struct tir_builder *b);

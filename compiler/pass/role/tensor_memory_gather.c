@@ -39,7 +39,7 @@ enum { MANY = 16 }; // accesses of a thread in a round; more are shared out to m
 static bool is_in_round_or_before(const struct tmem_plan *p, const struct tir_block *block)
 {
     bool is = block == p->tiles->regions[0] || block == p->loop->regions[0];
-    for (uint32_t i = 0; i < p->branch_count; i++)
+    for (uint32_t i = 0; i < p->holder_count; i++)
         is |= block == tir_tmem_taken(p, i);
     return is;
 }

@@ -253,7 +253,7 @@ void tir_tmem_end_role(struct tmem_role *r)
     tir_build_yield(&r->in, NULL, 0);
 }
 
-// Branches. The ends of a role are as they were if a branch is not taken.
+// What holds the loop.
 
 static bool is_needed(const struct tmem_role *r, const struct tir_inst *inst)
 {
@@ -283,34 +283,72 @@ static void give(struct tmem_role *r, struct tir_builder *b, const struct tir_bl
 
 const struct tir_block *tir_tmem_taken(const struct tmem_plan *p, uint32_t at)
 {
-    const struct tir_inst *in = at + 1 < p->branch_count ? p->branches[at + 1] : p->loop;
+    const struct tir_inst *in = at + 1 < p->holder_count ? p->holders[at + 1] : p->loop;
     return in->block;
+}
+
+// The role's own holder, which gives the ends, and in the role that computes what the old one does.
+static struct tir_inst *build_holder(struct tmem_role *r, struct tir_builder *b,
+                                     const struct tir_inst *old)
+{
+    const bool is_loop = old->op == TIR_OP_FOR;
+    const uint32_t fixed = tmem_decides(old);
+    const uint32_t count = r->computes ? old->result_count : 0, most = count + 2 * TMEM_ENDS;
+    struct tir_arena *scratch = r->p->cx->scratch;
+    struct tir_value **operands = arena_array(scratch, struct tir_value *, fixed + most);
+    const struct tir_type **types = arena_array(scratch, const struct tir_type *, most);
+    const uint32_t own = is_loop ? fixed + count : fixed;
+    for (uint32_t i = 0; i < own; i++)
+        operands[i] = tir_tmem_of(r, old->operands[i]);
+    struct tir_value *ends[2 * TMEM_ENDS];
+    const uint32_t end_count = ends_to_values(r, true, ends);
+    for (uint32_t i = 0; i < end_count; i++) {
+        if (is_loop)
+            operands[own + i] = ends[i];
+        types[count + i] = ends[i]->type;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = old->results[i]->type;
+    b->span = old->span;
+    return tir_build(b, old->op, operands, is_loop ? own + end_count : own, types,
+                     count + end_count, old->region_count);
+}
+
+// The branch that is not taken leaves the ends as they were.
+static void pass_by(struct tmem_role *r, const struct tir_block *old, struct tir_block *other)
+{
+    struct tir_builder no = tir_builder_at_end(r->p->f, other);
+    no.span = old->owner->span;
+    if (r->computes)
+        tir_tmem_copy(r, &no, old);
+    give(r, &no, old);
+}
+
+// A round begins with what the last one has left, and with the ends as that has left them.
+static void begin_round(struct tmem_role *r, const struct tir_inst *old, struct tir_inst *loop)
+{
+    const struct tir_block *from = old->regions[0];
+    struct tir_block *body = loop->regions[0];
+    for (uint32_t i = 0; i < (r->computes ? from->arg_count : 1); i++) {
+        const struct tir_value *arg = from->args[i];
+        tir_map_set(&r->map, tir_map_key(arg),
+                    tir_block_add_arg(r->p->f, body, arg->type, arg->name));
+    }
+    add_args(r, body, true, loop->result_count - (r->computes ? old->result_count : 0));
 }
 
 static struct tir_builder enter(struct tmem_role *r, struct tir_builder *b, uint32_t at)
 {
-    struct tmem_plan *p = r->p;
-    const struct tir_inst *old = p->branches[at];
-    const uint32_t count = r->computes ? old->result_count : 0;
-    const struct tir_type **types =
-        arena_array(p->cx->scratch, const struct tir_type *, count + 2 * TMEM_ENDS);
-    struct tir_value *ends[2 * TMEM_ENDS], *condition = tir_tmem_of(r, old->operands[0]);
-    const uint32_t end_count = ends_to_values(r, true, ends);
-    for (uint32_t i = 0; i < count; i++)
-        types[i] = old->results[i]->type;
-    for (uint32_t i = 0; i < end_count; i++)
-        types[count + i] = ends[i]->type;
-    b->span = old->span;
-    struct tir_inst *branch = tir_build(b, TIR_OP_IF, &condition, 1, types, count + end_count, 2);
-    const uint32_t other = tir_tmem_taken(p, at) == old->regions[0];
-    struct tir_builder no = tir_builder_at_end(p->f, branch->regions[other]);
-    no.span = old->span;
-    if (r->computes)
-        tir_tmem_copy(r, &no, old->regions[other]);
-    give(r, &no, old->regions[other]);
+    const struct tir_inst *old = r->p->holders[at];
+    struct tir_inst *holder = build_holder(r, b, old);
+    const uint32_t taken = tir_tmem_taken(r->p, at) != old->regions[0];
+    if (old->op == TIR_OP_FOR)
+        begin_round(r, old, holder);
+    else
+        pass_by(r, old->regions[1 - taken], holder->regions[1 - taken]);
     r->outer[at] = *b;
-    r->branches[at] = branch;
-    struct tir_builder in = tir_builder_at_end(p->f, branch->regions[1 - other]);
+    r->held[at] = holder;
+    struct tir_builder in = tir_builder_at_end(r->p->f, holder->regions[taken]);
     in.span = old->span;
     return in;
 }
@@ -319,7 +357,7 @@ void tir_tmem_enter(struct tmem_role *r, struct tir_builder *b)
 {
     const struct tmem_plan *p = r->p;
     tir_tmem_copy(r, b, p->tiles->regions[0]);
-    for (uint32_t i = 0; i < p->branch_count; i++) {
+    for (uint32_t i = 0; i < p->holder_count; i++) {
         *b = enter(r, b, i);
         tir_tmem_copy(r, b, tir_tmem_taken(p, i));
     }
@@ -337,14 +375,14 @@ void tir_tmem_leave(struct tmem_role *r, struct tir_builder *b)
 {
     const struct tmem_plan *p = r->p;
     copy_after(r, b, p->loop);
-    for (uint32_t i = p->branch_count; i-- > 0;) {
-        const struct tir_inst *old = p->branches[i];
-        struct tir_inst *branch = r->branches[i];
+    for (uint32_t i = p->holder_count; i-- > 0;) {
+        const struct tir_inst *old = p->holders[i];
+        const struct tir_inst *holder = r->held[i];
         const uint32_t count = r->computes ? old->result_count : 0;
         give(r, b, tir_tmem_taken(p, i));
         for (uint32_t k = 0; k < count; k++)
-            tir_map_set(&r->map, tir_map_key(old->results[k]), branch->results[k]);
-        ends_from_values(r, true, branch->results + count);
+            tir_map_set(&r->map, tir_map_key(old->results[k]), holder->results[k]);
+        ends_from_values(r, true, holder->results + count);
         *b = r->outer[i];
         copy_after(r, b, old);
     }

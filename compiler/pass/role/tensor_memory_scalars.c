@@ -68,16 +68,18 @@ static bool takes_computable(const struct tmem_plan *p, const struct tir_inst *i
 void tir_tmem_find_computable(struct tmem_plan *p)
 {
     const struct tir_block *const tile = p->tiles->regions[0], *const round = p->loop->regions[0];
-    const struct tir_block *blocks[TMEM_BRANCHES + 2] = {tile};
+    const struct tir_block *blocks[TMEM_HOLDERS + 2] = {tile};
     uint32_t count = 1;
-    for (uint32_t i = 0; i < p->branch_count; i++)
+    for (uint32_t i = 0; i < p->holder_count; i++)
         blocks[count++] = tir_tmem_taken(p, i);
     blocks[count++] = round;
     p->computable = bitset_new(p->cx->scratch, p->f->value_count);
     p->ahead = bitset_new(p->cx->scratch, p->f->value_count);
     for (uint32_t a = 0; a < tile->arg_count; a++)
         bitset_insert(&p->computable, tile->args[a]->id);
-    bitset_insert(&p->computable, round->args[0]->id); // what the loop carries is not
+    for (uint32_t b = 1; b < count; b++) // what a loop carries is not
+        if (blocks[b]->owner->op == TIR_OP_FOR)
+            bitset_insert(&p->computable, blocks[b]->args[0]->id);
     for (uint32_t b = 0; b < count; b++)
         for (const struct tir_inst *inst = blocks[b]->first; inst && !tir_is_inside(p->loop, inst);
              inst = inst->next)
@@ -104,8 +106,9 @@ void tir_tmem_find_wanted(struct tmem_plan *p)
     p->filled_from = bitset_new(p->cx->scratch, p->f->value_count);
     for (uint32_t i = 0; i < TIR_FOR_INIT; i++)
         want(p, &p->wanted, p->loop->operands[i]);
-    for (uint32_t i = 0; i < p->branch_count; i++)
-        want(p, &p->wanted, p->branches[i]->operands[0]);
+    for (uint32_t i = 0; i < p->holder_count; i++)
+        for (uint32_t k = 0; k < tmem_decides(p->holders[i]); k++)
+            want(p, &p->wanted, p->holders[i]->operands[k]);
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (!p->operands[i].is_computed)
             want(p, &p->filled_from, p->operands[i].tile);

@@ -487,17 +487,25 @@ static const char *take_rest(const struct tmem_plan *p)
     const char *early = "an atomic orders memory before a product";
     if (orders_memory(p->loop))
         return early;
-    for (const struct tir_inst *up = p->loop; up != p->tiles; up = up->block->owner)
-        for (const struct tir_inst *inst = up->prev; inst; inst = inst->prev)
-            if (orders_memory(inst))
+    bool is_repeated = false; // then what is behind the loop is before its next products
+    for (uint32_t i = 0; i <= p->holder_count; i++) {
+        const struct tir_inst *up = i < p->holder_count ? p->holders[i] : p->loop;
+        for (const struct tir_inst *inst = up->block->first; inst && (is_repeated || inst != up);
+             inst = inst->next)
+            if (inst == up)
+                continue;
+            else if (orders_memory(inst))
                 return early;
             else if (orders(inst))
                 return "something beside stores has an effect before the product";
-    for (uint32_t i = 0; i < p->branch_count; i++)
-        if (!tir_tmem_is_computable(p, p->branches[i]->operands[0]))
-            return "it is in a branch that depends on more than scalars";
+        is_repeated |= up->op == TIR_OP_FOR;
+    }
+    for (uint32_t i = 0; i < p->holder_count; i++)
+        for (uint32_t k = 0; k < tmem_decides(p->holders[i]); k++)
+            if (!tir_tmem_is_computable(p, p->holders[i]->operands[k]))
+                return "it is in a branch or a loop that depends on more than scalars";
     tir_foreach_inst_in(inst, p->tiles->regions[0])
-        if (inst != p->loop && tir_is_loop(inst) && multiplies(inst))
+        if (!tir_is_inside(p->loop, inst) && tir_is_loop(inst) && multiplies(inst))
             return "there are products in another loop, too";
     for (uint32_t i = 0; i < TIR_FOR_INIT; i++)
         if (!tir_tmem_is_computable(p, p->loop->operands[i]))
@@ -534,8 +542,13 @@ static bool has_dot(const struct tir_block *block)
     return false;
 }
 
-// The block whose products come first: that of a loop, or with has_one_round of a tile. Branches
-// are looked into last. NULL: there is none.
+static bool holds(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_IF || inst->op == TIR_OP_FOR;
+}
+
+// The block whose products come first: that of a loop, or with has_one_round any. Branches and
+// other loops are looked into last. NULL: there is none.
 static struct tir_block *block_of_product(struct tir_block *block, bool has_one_round)
 {
     if (has_one_round && has_dot(block))
@@ -544,7 +557,7 @@ static struct tir_block *block_of_product(struct tir_block *block, bool has_one_
         if (!has_one_round && inst->op == TIR_OP_FOR && has_dot(inst->regions[0]))
             return inst->regions[0];
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next)
-        for (uint32_t i = 0; inst->op == TIR_OP_IF && i < inst->region_count; i++) {
+        for (uint32_t i = 0; holds(inst) && i < inst->region_count; i++) {
             struct tir_block *in = block_of_product(inst->regions[i], has_one_round);
             if (in)
                 return in;
@@ -628,7 +641,7 @@ static struct tir_inst *make_round(struct tmem_plan *p, struct tir_block *block)
     return loop;
 }
 
-// Finds the loop and the branches around it.
+// Finds the loop and what is around it.
 static const char *take_loop(struct tmem_plan *p)
 {
     struct tir_block *const tile = p->tiles->regions[0];
@@ -637,14 +650,14 @@ static const char *take_loop(struct tmem_plan *p)
     if (p->has_one_round)
         block = block_of_product(tile, true);
     if (!block)
-        return "it is in a branch or a loop within a loop";
+        return "it is in a loop that goes on while a condition holds";
     p->loop = p->has_one_round ? make_round(p, block) : block->owner;
     for (struct tir_inst *up = p->loop->block->owner; up != p->tiles; up = up->block->owner)
-        if (p->branch_count++ == TMEM_BRANCHES)
-            return "it is in more than 4 branches";
-    uint32_t at = p->branch_count;
+        if (p->holder_count++ == TMEM_HOLDERS)
+            return "it is in more than 4 branches and loops";
+    uint32_t at = p->holder_count;
     for (struct tir_inst *up = p->loop->block->owner; up != p->tiles; up = up->block->owner)
-        p->branches[--at] = up;
+        p->holders[--at] = up;
     return NULL;
 }
 
