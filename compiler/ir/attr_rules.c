@@ -112,6 +112,8 @@ bool tir_attr_allows_integers(const struct tir_attr *attr)
         return attr->number >= 1;
     case TIR_ATTR_column:
         return attr->number >= 0 && attr->number < TIR_TMEM_COLUMNS;
+    case TIR_ATTR_upper:
+        return attr->number == 1;
     case TIR_ATTR_cta_group:
         return attr->number == 2;
     case TIR_ATTR_rows:

@@ -224,6 +224,10 @@ static const struct tir_type *stated_tmem(struct tir_query *q)
         !tir_tmem_block(t->shape[t->rank - 2]))
         return tir_infer_refuse(q, "%s does not have rows in blocks of 128 or 64 in tensor memory",
                                 tir_infer_text(q, t));
+    if (tir_attr_find(q->inst, TIR_ATTR_upper) &&
+        (is_pair || t->shape[t->rank - 2] != TIR_TMEM_LANES / 2 || tir_tmem_is_scales(t)))
+        return tir_infer_refuse(q, "%s does not have 64 rows, which leave half of the lanes free",
+                                tir_infer_text(q, t));
     if (column < 0 || !tir_tmem_columns(t, is_pair) ||
         column + tir_tmem_columns(t, is_pair) > TIR_TMEM_COLUMNS)
         return tir_infer_refuse(q, "%s does not fit the %d columns of tensor memory",

@@ -120,11 +120,11 @@ kernel k(A: {T}[M, K], B: {T}[N, K], L: i32[M], D: inout f32[M, N])
 }}
 """,
     "scores in loops": """
-kernel k(A: {T}[M, 64], B: {T}[N, 64], L: i32[M], D: inout f32[M, 64])
+kernel k(A: {T}[M, {wide}], B: {T}[N, {wide}], L: i32[M], D: inout f32[M, {wide}])
 {{
     for m in tiles(M by {bm}{walk}) {{
         let q = A[m:+{bm}, :];
-        var o: f32[{bm}, 64] = 0;
+        var o: f32[{bm}, {wide}] = 0;
         var best: f32[{bm}, 1] = -8;
         for p in range(0, i64(abs(L[m]))) {{
             for n in range(p * {bk}, N, {step}, stages = {S}) {{
@@ -290,7 +290,8 @@ TURNS = ["", "o = min(max(o, -64), 64);", "best = min(best + 1, 3);"]
 INPUTS = {"A": "randint:-2:2", "B": "randint:-2:2", "C": "randint:-2:2", "D": "randint:-9:9", "SA": "randint:1:2", "SB": "randint:1:2"}
 
 # Of programs whose best variant is on tcgen05, whatever else was drawn.
-ON_TCGEN05 = ["parts of K, atomics", "stream of parts", "branches after the loop", "a loop in a branch", "gathered", "two products", "scales of blocks",
+ON_TCGEN05 = ["parts of K, atomics", "stream of parts", "a loop in loops", "a branch in a loop", "scores in loops",
+              "branches after the loop", "a loop in a branch", "gathered", "two products", "scales of blocks",
               "convolution", "rank 3", "results in 4 bits", "tf32"]
 
 
@@ -304,7 +305,8 @@ def draw(name):
         c["end"] = r.choice(ENDS).format(**c)
         c["a"], c["inside"] = r.choice(FIRST).format(**c), r.choice(INSIDE).format(**c)
         c["some"], c["others"] = r.choice(SOME).format(**c), r.choice(OTHERS).format(**c)
-        c.update(begin=r.choice(BEGINS), turn=r.choice(TURNS), step=c["bk"] * r.choice([1, 2]))
+        c.update(begin=r.choice(BEGINS), turn=r.choice(TURNS), step=c["bk"] * r.choice([1, 2]),
+                 wide=r.choice([64, 128, 256, 512 if c["bm"] == 64 else 256]))
         c["branch"], c["end_branch"] = r.choice([("", ""), ("if i != 1 {", "}")])
         c["rows"] = ROWS[r.choice(list(ROWS))].format(**c)
         text = PROGRAMS[name].format(**c)

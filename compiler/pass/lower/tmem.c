@@ -117,8 +117,11 @@ struct tir_value *tir_lower_tmem_address(struct lower *lo, struct tir_value *buf
 {
     struct tir_inst *def = buffer->def;
     if (def->op == TIR_OP_TMEM_BUFFER)
-        return tir_lower_add(lo, &lo->b, def->operands[0],
-                             tir_lower_i32(lo, tir_attr_int(def, TIR_ATTR_column, 0)));
+        return tir_lower_add(
+            lo, &lo->b, def->operands[0],
+            tir_lower_i32(lo,
+                          tir_attr_int(def, TIR_ATTR_column, 0) +
+                              (tir_attr_int(def, TIR_ATTR_upper, 0) * HALF_LANES << LANE_SHIFT)));
     if (def->op != TIR_OP_VIEW) {
         tir_lower_tmem_refuse(lo, def, "a matrix in tensor memory is not transposed");
         return NULL;

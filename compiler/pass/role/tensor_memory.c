@@ -158,11 +158,14 @@ static void build_tensor_memory(struct tmem_plan *p, struct tir_builder *b)
         [TIR_LOAD_PAD] = NULL, [TIR_LOAD_MASK] = NULL, at, tir_const_index(p->f, 0)};
     struct tir_inst *load = tir_build(b, TIR_OP_LOAD, operands, 4, &i32, 1, 0);
     tir_set_list(p->f, load, TIR_ATTR_box, (int64_t[]){0}, 1);
-    int64_t column = 0;
+    int64_t column = tir_tmem_place_sums(p);
     for (uint32_t i = 0; i < p->product_count; i++) {
         struct tmem_product *t = &p->products[i];
+        int64_t from = t->column;
         t->buffer =
-            build_tmem(p, b, tir_result(load), &column, tmem_sums_type(t), t->sums.slots, "sums");
+            build_tmem(p, b, tir_result(load), &from, tmem_sums_type(t), t->sums.slots, "sums");
+        if (t->is_upper)
+            tir_set_int(p->f, t->buffer->def, TIR_ATTR_upper, 1);
     }
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (p->operands[i].in_tmem)

@@ -88,6 +88,8 @@ struct tmem_product {
     // OF_LOOP, OF_ROUND: the products fill slots. TURNS: the role that computes fills the one slot,
     // at first with the initial values.
     struct tmem_channel sums;
+    int64_t column; // of tensor memory, where the slots begin
+    bool is_upper;  // in the half of the lanes that other sums of 64 rows leave free
     struct tir_value *buffer;
 };
 
@@ -117,6 +119,7 @@ struct tmem_plan {
     const char *no_pair; // why the tiles that ask for a cluster do not; NULL: none ask
     struct tir_value *rank, *is_leader; // of the CTA in its pair
     int64_t columns;                    // of tensor memory
+    bool shares_lanes;                  // sums of 64 rows, with each other
     int64_t most_scales;                // slots
     const struct tir_ranges *ranges;
     struct bitset computable;  // values that every role can compute for itself, by id
@@ -130,6 +133,8 @@ const char *tir_tmem_take(struct tmem_plan *p);
 // Shares out memory, warps and registers. The reason if there is no room, else NULL
 // (tensor_memory_room.c).
 const char *tir_tmem_take_room(struct tmem_plan *p);
+// Says where the sums of each product are, and gives the column behind them.
+int64_t tir_tmem_place_sums(struct tmem_plan *p);
 // Scalars that every role computes for itself (tensor_memory_scalars.c).
 
 // Finds them, and, when the operands are known, those that are needed for these.

@@ -10,6 +10,7 @@
 #include "pass/role/tensor_memory.h"
 
 #include "ir/walk.h"
+#include "pass/sync/crew.h"
 
 // The reference to a slot that is a tile: its operands and its box. Gives the rank of the buffer.
 static uint32_t whole_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,
@@ -411,6 +412,24 @@ static void add_ends(struct tmem_role *r)
         tir_tmem_add_end(r, &p->products[i].sums, p->products[i].kind == TMEM_OF_LOOP, 0);
 }
 
+// Warpgroups share the columns of a block, and not alike in the loop and behind it, where they
+// store sums in chunks (pass chunk).
+static bool shares_columns(const struct tmem_plan *p)
+{
+    return p->compute_warps > TMEM_WARPGROUP;
+}
+
+// The sums of the tile before have been read by all warps.
+static void begin_turns(const struct tmem_role *r, struct tir_builder *b)
+{
+    if (!shares_columns(r->p))
+        return;
+    const struct tir_crew crew = tir_crew_of(b->f, r->in.block->owner);
+    tir_tmem_fence(b, TIR_WORD_of_before_thread_sync);
+    tir_build_crew_barrier(b, &crew);
+    tir_tmem_fence(b, TIR_WORD_of_after_thread_sync);
+}
+
 static void build_before(struct tmem_role *r, struct tir_builder *b)
 {
     struct tmem_plan *p = r->p;
@@ -424,7 +443,10 @@ static void build_before(struct tmem_role *r, struct tir_builder *b)
         if (t->kind != TMEM_TURNS)
             continue;
         // No product reads the initial values: the role changes them before.
+        begin_turns(r, b);
         store_turn(r, b, t, tir_tmem_of(r, p->loop->operands[TIR_FOR_INIT + t->carried]));
+        if (shares_columns(p))
+            tir_tmem_fence(b, TIR_WORD_of_before_thread_sync);
         give_turn(r, b, t);
     }
 }

@@ -14,6 +14,7 @@
 //               rows of A and of all columns of B, and one copy is of those of both
 // Any other cluster is not made: without a pair, CTAs share no copies here.
 
+#include "machine/product.h"
 #include "pass/role/cluster.h"
 #include "pass/role/tensor_memory.h"
 #include "pass/role/tile_flow.h"
@@ -35,6 +36,8 @@ static uint32_t dimension_of_pair(const struct tir_attr *clause)
 static const char *refuse_shape(const struct tir_inst *dot)
 {
     const struct tir_type *sums = dot->results[0]->type;
+    if (sums->shape[1] > TIR_TCGEN05_MOST_COLUMNS)
+        return "its sums have more than 256 columns";
     return sums->shape[1] % COLUMNS_OF_PAIR ? "its sums do not have a multiple of 32 columns"
                                             : NULL;
 }

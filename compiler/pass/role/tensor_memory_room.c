@@ -32,11 +32,56 @@ static int64_t computed_slots(const struct tmem_operand *o)
     return o->is_converted && o->group ? DOUBLE : 1;
 }
 
-static int64_t used_columns(const struct tmem_plan *p)
+static int64_t columns_of_sums(const struct tmem_plan *p, uint32_t product)
 {
-    int64_t columns = 0;
+    const struct tmem_product *t = &p->products[product];
+    return columns_of(p, tmem_sums_type(t), t->sums.slots);
+}
+
+// Do the sums leave half of the lanes of their columns to others?
+static bool has_half(const struct tmem_plan *p, uint32_t product)
+{
+    return tmem_sums_type(&p->products[product])->shape[0] == TIR_TMEM_LANES / 2 && !p->is_pair;
+}
+
+// The widest sums with half of the lanes that have no place; product_count: there are none.
+static uint32_t widest_half(const struct tmem_plan *p, uint32_t placed)
+{
+    uint32_t widest = p->product_count;
     for (uint32_t i = 0; i < p->product_count; i++)
-        columns += columns_of(p, tmem_sums_type(&p->products[i]), p->products[i].sums.slots);
+        if (!(placed >> i & 1) &&
+            (widest == p->product_count || columns_of_sums(p, i) > columns_of_sums(p, widest)))
+            widest = i;
+    return widest;
+}
+
+// Sums with all lanes follow one another. Then come those with half of them: the widest first, to
+// the half that is shorter so far.
+int64_t tir_tmem_place_sums(struct tmem_plan *p)
+{
+    int64_t taken[2] = {0}; // columns, of the lower lanes and of the upper
+    uint32_t placed = 0;
+    for (uint32_t i = 0; i < p->product_count; i++) {
+        p->products[i].is_upper = false;
+        if (p->shares_lanes && has_half(p, i))
+            continue;
+        p->products[i].column = taken[0];
+        taken[0] += columns_of_sums(p, i);
+        placed |= 1u << i;
+    }
+    taken[1] = taken[0];
+    for (uint32_t i; (i = widest_half(p, placed)) < p->product_count; placed |= 1u << i) {
+        const bool is_upper = taken[1] < taken[0];
+        p->products[i].is_upper = is_upper;
+        p->products[i].column = taken[is_upper];
+        taken[is_upper] += columns_of_sums(p, i);
+    }
+    return TIR_MAX(taken[0], taken[1]);
+}
+
+static int64_t used_columns(struct tmem_plan *p)
+{
+    int64_t columns = tir_tmem_place_sums(p);
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (p->operands[i].in_tmem)
             columns += columns_of(p, p->operands[i].tile->type, computed_slots(&p->operands[i]));
@@ -80,6 +125,8 @@ static const char *take_warps(struct tmem_plan *p)
     const int64_t all = blocks * 4 * 32 * TMEM_WARPGROUP; // bytes of a register of each thread
     const bool is_wide = TIR_MAX(after, most) > 128 * all || most + carried_bytes(p) > 192 * all;
     p->compute_warps = (uint32_t)(is_wide ? 2 * blocks : blocks) * TMEM_WARPGROUP;
+    if (most > 2 * 128 * all)
+        return "its sums take more registers than threads have";
     const uint32_t stated = tir_stated_threads(p->f) / 32;
     if (stated && stated != p->compute_warps)
         return "layouts that the program states have other warps than the role that computes";
@@ -199,11 +246,13 @@ static const char *take_stages(struct tmem_plan *p)
     return left < 0 || stages < 1 ? "its operands do not fit shared memory" : NULL;
 }
 
-// Takes away a second slot of the widest sums, or else moves an operand to shared memory, or else
-// takes away a slot of scales.
+// Lets sums share lanes, or else takes away a second slot of the widest ones, or else moves an
+// operand to shared memory, or else takes away a slot of scales.
 static bool save_columns(struct tmem_plan *p)
 {
     struct tmem_product *widest = NULL;
+    if (!p->shares_lanes)
+        return p->shares_lanes = true;
     for (uint32_t i = 0; i < p->product_count; i++) {
         struct tmem_product *t = &p->products[i];
         if (t->sums.slots > 1 &&
@@ -232,6 +281,7 @@ static const char *take_memory(struct tmem_plan *p)
     for (uint32_t i = 0; i < p->product_count; i++)
         p->products[i].sums.slots = p->products[i].kind == TMEM_TURNS ? 1 : DOUBLE;
     p->most_scales = INT64_MAX;
+    p->shares_lanes = false;
     const char *why = take_stages(p);
     while (!why && used_columns(p) > TIR_TMEM_COLUMNS)
         why = save_columns(p) ? take_stages(p)

@@ -16,7 +16,10 @@
 #include "pass/layout/operand.h"
 #include "pass/layout/scale.h"
 
-enum { TMA_ROW = 16 }; // bytes
+enum {
+    TMA_ROW = 16, // bytes
+    FEWEST = 64   // elements along a side of one of several copies that bring an operand
+};
 
 // Operands.
 
@@ -33,7 +36,8 @@ const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load)
         return "an operand is part of a tensor with more than 5 dimensions";
     for (uint32_t d = 0; d < box->list_count; d++)
         if (box->list[d] < 0 ? !is_pixels && !tir_counts_along(load, d)
-                             : box->list[d] > TIR_TMA_MAX_BOX)
+                             : box->list[d] > TIR_TMA_MAX_BOX &&
+                                   tir_tma_divisor(box->list[d], TIR_TMA_MAX_BOX) < FEWEST)
             return "a tensor copy fetches no such part";
     const int64_t last = box->list[box->list_count - 1];
     if (last >= 0 && (last == 0 || last * tir_elems[tensor->type->elem].bits % (8 * TMA_ROW)))
@@ -321,8 +325,8 @@ static const char *take_product_shape(const struct tmem_plan *p, const struct ti
         return "it has no such element types";
     if (!tir_tmem_block(t->shape[0]))
         return "the sums do not have rows in blocks of 64";
-    if (t->shape[1] % TIR_TCGEN05_COLUMNS || t->shape[1] > TIR_TCGEN05_MOST_COLUMNS)
-        return "the sums do not have 16 to 256 columns, in steps of 16";
+    if (t->shape[1] % TIR_TCGEN05_COLUMNS || t->shape[1] > TIR_TMEM_COLUMNS)
+        return "the sums do not have 16 to 512 columns, in steps of 16";
     return a->shape[1] % product->depth ? "K is no multiple of 32 bytes" : NULL;
 }
 

@@ -9,9 +9,10 @@
 
 enum { LANE_BYTES = 4 * TIR_TMEM_COLUMNS };
 
-// Of tensor memory: the lane and column of an element of buffer t, in bytes.
-static int64_t place_in_tmem(const struct tir_type *t, const int64_t *coord)
+// Of tensor memory: the lane and column of an element of a buffer, in bytes.
+static int64_t place_in_tmem(const struct tir_value *buffer, const int64_t *coord)
 {
+    const struct tir_type *t = buffer->type;
     const int64_t rows = t->shape[t->rank - 2], row = coord[t->rank - 2];
     const int64_t bits = tir_elems[t->elem].bits, width = t->shape[t->rank - 1] * bits / 32;
     const int64_t block = tir_tmem_block(rows), blocks = tir_ceil_div(rows, TIR_TMEM_LANES);
@@ -19,7 +20,8 @@ static int64_t place_in_tmem(const struct tir_type *t, const int64_t *coord)
     for (uint32_t d = 0; d + 2 < t->rank; d++)
         slot = slot * t->shape[d] + coord[d];
     if (block != TIR_TMEM_LANES) { // 16 lanes of each warp, and then the other 16
-        const int64_t in_block = row % block, second = row / block % 2;
+        const int64_t in_block = row % block;
+        const int64_t second = row / block % 2 + tir_attr_int(buffer->def, TIR_ATTR_upper, 0);
         lane = in_block / 16 * 32 + second * 16 + in_block % 16;
     }
     const int64_t column = (slot * blocks + row / TIR_TMEM_LANES) * width;
@@ -35,7 +37,7 @@ static int64_t place_of(const struct sync_root *root, int64_t element)
     for (uint32_t d = t->rank; d-- > 0; rest /= t->shape[d])
         coord[d] = rest % t->shape[d];
     if (root->is_tmem)
-        return root->begin % LANE_BYTES + place_in_tmem(t, coord);
+        return root->begin % LANE_BYTES + place_in_tmem(root->alloc, coord);
     if (!t->layout)
         return root->begin + element * bits / 8;
     const struct tir_layout_at at = tir_layout_find(t->layout, coord);
