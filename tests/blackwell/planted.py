@@ -37,6 +37,11 @@ def buffers(lines):
     return {f[1]: f[2].count(",") == 2 and not f[2].startswith("1,") for f in found if f}
 
 
+def multiplies_there(lines):
+    """Does this variant of a kernel multiply in tensor memory, in roles that only mbarriers order?"""
+    return any("gemm_tmem(" in line for line in lines)
+
+
 def has_roles(lines):
     return any(re.match(r"\s*role ", line) for line in lines)
 
