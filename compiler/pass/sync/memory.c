@@ -169,6 +169,37 @@ static void place_within(struct memory *m, int64_t limit)
         tell_parts(m, in);
 }
 
+// Is a side of a buffer that lacks room as long as the meta says?
+static bool is_side(const struct memory *m, const struct tir_meta *meta)
+{
+    vec_foreach(struct tir_life, in, &m->lives.buffers) {
+        const struct tir_type *t = in->buffer ? in->buffer->type : NULL;
+        for (uint32_t d = 0; t && d < t->rank; d++) {
+            const char *side = tir_str_format(m->cx->scratch, "%lld", (long long)t->shape[d]).ptr;
+            if (t->shape[d] > 1 && tir_str_equal(meta->value, tir_str_of(side)))
+                return true;
+        }
+    }
+    return false;
+}
+
+// Which metas a smaller tile may follow from.
+static void name_metas(struct memory *m)
+{
+    struct tir_text text;
+    tir_text_init(&text, m->cx->scratch, 0);
+    for (uint32_t i = 0; i < m->f->meta_count; i++) {
+        const struct tir_meta *meta = &m->f->metas[i];
+        if (is_side(m, meta))
+            tir_text_format(&text, "%s%s = " STR_FMT, text.len ? ", " : "", meta->name,
+                            STR_ARG(meta->value));
+    }
+    if (text.len)
+        tir_note_at(m->cx->diags, m->f->span,
+                    "sides of these are as long as %s: -D NAME=VALUE gives a meta another value",
+                    text.ptr);
+}
+
 static bool check_limit(struct memory *m, int64_t limit)
 {
     if (m->f->shared_bytes <= limit)
@@ -191,6 +222,7 @@ static bool check_limit(struct memory *m, int64_t limit)
             tir_type_text(m->cx->scratch, tir_type_with_layout(m->f->module->types, v->type, NULL))
                 .ptr);
     }
+    name_metas(m);
     return false;
 }
 
