@@ -29,7 +29,7 @@
 
 enum { MOST_TERMS = 8, MOST_STEPS = 64 };
 #define MOST_OF_ELEMENTS (INT64_C(1) << 28)
-#define MOST_OF_SCALARS (INT64_C(1) << 62)
+#define MOST_OF_SCALARS  (INT64_C(1) << 62)
 
 static const char may_wrap[] = "sums of its numbers may wrap";
 
@@ -170,7 +170,7 @@ static struct tir_value *build_sum(const struct difference *d, struct tir_builde
             const bool is_added = d->tiles[i].by == by;
             if (d->tiles[i].v->type != type || is_added == pass)
                 continue;
-            sum = sum ? tir_binary(b, is_added ? TIR_OP_ADD : TIR_OP_SUB, sum, d->tiles[i].v)
+            sum = sum        ? tir_binary(b, is_added ? TIR_OP_ADD : TIR_OP_SUB, sum, d->tiles[i].v)
                   : is_added ? d->tiles[i].v
                              : tir_build1(b, TIR_OP_NEG, type, &d->tiles[i].v, 1);
         }
@@ -190,7 +190,7 @@ static int64_t registers(const struct tir_type *t)
     return t->layout ? tir_layout_size(t->layout, TIR_AXIS_REG) : tir_type_count(t);
 }
 
-// The types of the tiles, first the one of which a thread has fewer. False: there are more than two.
+// The types of the tiles, first that of which a thread has fewer. False: there are more than two.
 static bool find_types(struct difference *d, const struct tir_type *types[2])
 {
     types[0] = types[1] = NULL;

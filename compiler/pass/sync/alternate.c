@@ -142,8 +142,9 @@ enum tir_change tir_pass_alternate(struct tir_func *f, struct tir_pass_cx *cx)
                                "room for two");
             continue;
         }
-        tir_receipt_add(cx, TIR_TOPIC_MEMORY, alloc->span,
-                        "a buffer of each round: two take turns, and one barrier a round is enough");
+        tir_receipt_add(
+            cx, TIR_TOPIC_MEMORY, alloc->span,
+            "a buffer of each round: two take turns, and one barrier a round is enough");
         double_buffer(f, alloc);
         changed = true;
     }
