@@ -12,7 +12,7 @@ syntax keyword tirIr meta form facts stages unroll order group persistent
 syntax keyword tirQualifier out inout shared local tmem
 syntax keyword tirType bool i8 i16 i32 i64 u8 u16 u32 u64
 syntax keyword tirType e2m1 e3m2 e2m3 e4m3 e5m2 ue8m0 ue4m3 f16 bf16 tf32 f32 f64
-syntax keyword tirConstant true false inf nan None PI LOG2E LN2 INF SHARED_BYTES
+syntax keyword tirConstant true false inf nan None PI LOG2E LN2 INF SHARED_BYTES TENSOR_COLUMNS
 syntax keyword tirReserved role ring put get mbarrier stage cluster match struct enum
 syntax match tirFunction "\<\h\w*\ze\s*("
 syntax match tirNumber "\<\d[0-9_]*\%(\.[0-9_]*\)\?\%([eE][+-]\?\d\+\)\?\>"

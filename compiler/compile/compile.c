@@ -174,6 +174,7 @@ static bool parse(struct tir_compilation *c, struct tir_module **m)
                                       .has = has,
                                       .has_user = c,
                                       .shared_bytes = c->request.target.shared_per_cta,
+                                      .tensor_columns = tir_tensor_columns(&c->request.target),
                                       .import = o->import ? import : NULL,
                                       .import_user = c};
     double start = tir_compile_now_ms();

@@ -67,6 +67,8 @@ static struct module *new_module(struct loader *ld)
     const int64_t shared = ld->options->shared_bytes;
     add_global(ld, m, tir_intern_cstr(&ld->cx->names, "SHARED_BYTES"), (struct tir_span){0, 0},
                val_int(shared ? shared : INT32_MAX));
+    add_global(ld, m, tir_intern_cstr(&ld->cx->names, "TENSOR_COLUMNS"), (struct tir_span){0, 0},
+               val_int(ld->options->tensor_columns));
     return m;
 }
 

@@ -17,7 +17,8 @@ struct tir_front_options {
     // target, and all have it.
     enum tir_feature_answer (*has)(void *user, tir_str feature);
     void *has_user;
-    int64_t shared_bytes; // of a CTA of the target; 0: there is no target, and no end of them
+    int64_t shared_bytes;   // of a CTA of the target; 0: there is no target, and no end of them
+    int64_t tensor_columns; // of its tensor memory; 0: it has none
     // Finds an imported file: fills *text (it must stay valid until the compilation ends). NULL:
     // imports are errors. from: the name of the importing file.
     bool (*import)(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text);

@@ -34,6 +34,11 @@ const struct tir_target *tir_target_find(tir_str name)
     return NULL;
 }
 
+int64_t tir_tensor_columns(const struct tir_target *target)
+{
+    return target->features & TIR_HAS_TCGEN05 ? TIR_TMEM_COLUMNS : 0;
+}
+
 // PTX 9.7.13.6: f16x2 has no target note above sm_80; vectors, at most 16 bytes.
 uint32_t tir_target_red(const struct tir_target *target, enum tir_elem elem)
 {

@@ -124,6 +124,12 @@ static int64_t shared_bytes(const struct tir_reference *reference)
     return TIR_MIN(target->shared_per_cta, (int64_t)reference->max_shared);
 }
 
+static int64_t tensor_columns(const struct tir_reference *reference)
+{
+    const struct tir_target *target = tir_target_find(tir_str_of(reference->arch));
+    return target ? tir_tensor_columns(target) : 0;
+}
+
 static bool compile(struct tir_context *cx, const struct request *r, struct tir_module **module)
 {
     struct tir_source_importer importer =
@@ -132,6 +138,7 @@ static bool compile(struct tir_context *cx, const struct request *r, struct tir_
                                       .meta_count = r->options->defines.len,
                                       .metas_are_shared = true,
                                       .shared_bytes = shared_bytes(r->reference),
+                                      .tensor_columns = tensor_columns(r->reference),
                                       .import = tir_source_import,
                                       .import_user = &importer};
     struct tir_binding *metas = arena_array(&cx->arena, struct tir_binding, front.meta_count);

@@ -19,8 +19,8 @@ struct tir_reference_arg {
 struct tir_reference {
     const char *path;
     tir_str source;
-    const char *kernel;  // NULL: the only one of the file
-    const char *arch;    // what the kernel is compiled for: SHARED_BYTES is its,
+    const char *kernel; // NULL: the only one of the file
+    const char *arch;   // what the kernel is compiled for: SHARED_BYTES and TENSOR_COLUMNS are its,
     uint32_t max_shared; // but no more than the device has; 0: not limited
 };
 
