@@ -47,6 +47,7 @@ static void note(struct sync_plan *s, const struct sync_run *r)
     s->decided = r->decided;
     s->drawn = TIR_MAX(s->drawn, r->drawn.count);
     s->ever_decided |= r->decided;
+    s->ever_paced |= r->paced;
     s->longest = TIR_MAX(s->longest, r->longest);
     s->recurs |= r->recurs;
     s->is_long = r->states.len > 0;
