@@ -57,11 +57,24 @@ static bool follows_init(const struct tir_inst *sync)
     return false;
 }
 
+static bool is_fence_of(const struct tir_inst *inst, enum tir_word of)
+{
+    return inst && inst->op == TIR_OP_FENCE &&
+           tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) == of;
+}
+
+// Does the barrier hand sums in tensor memory from warp to warp, as `tensor_memory` lets it?
+static bool hands_over_sums(const struct tir_inst *sync)
+{
+    return is_fence_of(sync->prev, TIR_WORD_of_before_thread_sync) &&
+           is_fence_of(sync->next, TIR_WORD_of_after_thread_sync);
+}
+
 static bool speaks_of_threads(const struct tir_func *f, struct tir_arena *scratch,
                               const struct tir_inst *inst)
 {
     if (inst->op == TIR_OP_BAR_SYNC)
-        return !follows_init(inst);
+        return !follows_init(inst) && !hands_over_sums(inst);
     if (!tir_has_trait(inst, TIR_THREAD) || inst->op == TIR_OP_WARP_SYNC)
         return false;
     return inst->result_count != 1 || !only_chooses(f, scratch, inst->results[0]);
