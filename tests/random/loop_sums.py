@@ -12,12 +12,10 @@ behind the loop, and leave some. Seed 0 is that of the day. A failing program is
 """
 
 import random
-import subprocess
 import sys
 
 import seeds
 
-SECONDS = 120
 ARCHS = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
 ELEMENTS = ["f32", "f32", "f32", "f64", "f16", "i32", "i64"]
 KINDS = {"sum": "{0} + {1}", "max": "max({0}, {1})", "min": "min({0}, {1})"}
@@ -100,14 +98,13 @@ def run(tirc, path, program, arch):
         command += ["X=randint:-3:4", "A=randint:-1:3"]
     else:
         command += ["X=rand:-1:1", "A=rand:-0.5:0.5"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    return f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}" if done.returncode else None
+    return seeds.failure(command)
 
 
 def deferred(tirc, path, arch):
     """How many values the first variant combines behind its loop."""
     command = [tirc, "build", str(path), f"--arch={arch}", "--stop-after=defer", "--emit=tir", "--receipt", "-o", "/dev/null"]
-    text = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    text = seeds.output(command)
     return text.split("\nk__")[0].count(" behind it")
 
 

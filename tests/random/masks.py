@@ -13,12 +13,10 @@ Seed 0 is that of the day. A failing program is printed, with the command that r
 
 import random
 import re
-import subprocess
 import sys
 
 import seeds
 
-SECONDS = 120
 ARCHS = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
 DIMENSIONS = "KMN"
 COMPARISONS = ["<", "<=", ">", ">=", "<", "<=", ">", ">=", "==", "!="]
@@ -94,14 +92,13 @@ def draw(seed):
 def run(tirc, path, program, arch):
     command = [tirc, "run", str(path), f"--arch={arch}", "--device=emu", "--check=0", "X=randint:1:5",
                *(f"{n}={x}" for n, x in {**program.sizes, **program.parameters}.items())]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    return f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}" if done.returncode else None
+    return seeds.failure(command)
 
 
 def wide(tirc, path, arch, stop):
     """How many comparisons of tiles the first variant has in 64 bits after the pass `stop`."""
     command = [tirc, "build", str(path), f"--arch={arch}", f"--stop-after={stop}", "-o", "-"]
-    text = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    text = seeds.output(command)
     of_64_bits = set(re.findall(r"^ *let (\w+): i64\[", text, re.MULTILINE))
     return sum(left in of_64_bits for left in re.findall(r"= (?:lt|le|gt|ge)\((\w+),", text))
 

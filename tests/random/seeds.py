@@ -4,7 +4,10 @@
 import argparse
 import datetime
 import pathlib
+import subprocess
 import tempfile
+
+SECONDS = 120  # for each command
 
 
 def parser(description, *operands, count):
@@ -22,6 +25,19 @@ def first(options):
     seed = options.seed or datetime.date.today().toordinal() * 1000
     print(f"seed {seed}", flush=True)
     return seed
+
+
+def failure(command):
+    """The command and what it says, if it fails or does not end."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"{' '.join(command)}\nno end after {SECONDS} s"
+    return f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}" if done.returncode else None
+
+
+def output(command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
 
 
 def passing(options, draw, failure, failed):

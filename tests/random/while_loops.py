@@ -13,7 +13,6 @@ Seed 0 is that of the day. A failing program is printed, with the command that r
 
 import random
 import re
-import subprocess
 import sys
 
 import seeds
@@ -21,7 +20,6 @@ import seeds
 TYPES = {name: (int(name[1:]), name[0] == "i") for name in ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")}
 MOST_ROUNDS = 1500  # of all loops of one at the top
 LOOPS = 6
-SECONDS = 120
 
 
 def limits(kind):
@@ -212,17 +210,13 @@ def program(seed):
 def failure(tirc, path, given):
     """What running the program says, if it is not what the interpreter gives."""
     command = [tirc, "run", str(path), "--arch=sm_90a", "--device=emu", "--emu-check=full", "--check=0", *given]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return f"{' '.join(command)}\nno end after {SECONDS} s"
-    return f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}" if done.returncode else None
+    return seeds.failure(command)
 
 
 def loops_of(tirc, path):
     """How many loops of the program have an index, and how many have a condition."""
     command = [tirc, "build", str(path), "--arch=sm_90a", "--stop-after=counted", "--emit=tir", "-o", "-"]
-    text = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    text = seeds.output(command)
     return len(re.findall(r"\bfor ", text)), len(re.findall(r"\bwhile ", text))
 
 
