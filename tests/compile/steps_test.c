@@ -295,14 +295,20 @@ static const char waves[] =
 
 enum { LEAVES, STAYS, IS_DEEP, IN_TWOS, IN_FOURS, WAVES };
 
+// The cycles of each configuration, by its first variant.
+static void find_costs(const tir_artifact_kernel *kernel, const int64_t *dims, int64_t *costs)
+{
+    for (uint32_t i = kernel->variant_count; i-- > 0;)
+        costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
+}
+
 // The cycles of each configuration for this many tiles, an even number.
 static void cost_of_waves(const char *arch, int64_t tiles, int64_t costs[WAVES])
 {
     const tir_artifact_desc *desc = describe_for(STR(waves), arch);
     const tir_artifact_kernel *kernel = &desc->kernels[0];
     const int64_t dims[] = {tiles / 2 * 64, 4096, 128}; // M, K, N
-    for (uint32_t i = kernel->variant_count; i-- > 0;) // the first variant of each is the last here
-        costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
+    find_costs(kernel, dims, costs);
     tir_artifact_free(desc, NULL);
 }
 
@@ -381,8 +387,7 @@ static void test_by_place(void **state)
     const tir_artifact_kernel *kernel = &desc->kernels[0];
     const int64_t dims[] = {4096, 4096, 4096};
     int64_t costs[2] = {0};
-    for (uint32_t i = kernel->variant_count; i-- > 0;)
-        costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
+    find_costs(kernel, dims, costs);
     assert_int_equal(costs[0], costs[1]);
     tir_artifact_free(desc, NULL);
 }
@@ -419,8 +424,7 @@ static void test_converted(void **state)
     const tir_artifact_kernel *kernel = &desc->kernels[0];
     const int64_t dims[] = {4096, 4096, 4096};
     int64_t costs[3] = {0};
-    for (uint32_t i = kernel->variant_count; i-- > 0;)
-        costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
+    find_costs(kernel, dims, costs);
     assert_true(costs[0] < costs[2] && costs[2] < costs[1]);
     tir_artifact_free(desc, NULL);
 }
@@ -446,8 +450,7 @@ static void test_shared_copies(void **state)
     const tir_artifact_kernel *kernel = &desc->kernels[0];
     const int64_t dims[] = {64, 4104, 4096}; // M, K, N
     int64_t costs[2] = {0};
-    for (uint32_t i = kernel->variant_count; i-- > 0;) // the first variant of each is the last here
-        costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
+    find_costs(kernel, dims, costs);
     assert_true(costs[0] < costs[1]);
     tir_artifact_free(desc, NULL);
 }
