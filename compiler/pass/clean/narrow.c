@@ -20,7 +20,8 @@
 // that is so where 32-bit offsets suffice. It comes after `split`, which reads conditions as they
 // were.
 //
-// Not done here: elements of three shapes; numbers of elements above 2^28; products of them.
+// Not done here: elements of three shapes; numbers of elements above 2^25; products of them;
+// equality.
 
 #include "ir/range.h"
 #include "ir/walk.h"
