@@ -143,6 +143,9 @@ bool tir_same_writers(const struct tir_ranges *ranges, const struct tir_inst *x,
 // far as the two touch the same, and no other thread has them?
 bool tir_own_elements(const struct tir_ranges *ranges, const struct tir_inst *x,
                       const struct tir_inst *y);
+// Are loads x and y alike in what tir_own_elements says of each and any store?
+bool tir_same_owners(const struct tir_ranges *ranges, const struct tir_inst *x,
+                     const struct tir_inst *y);
 // May the engine end two store_async to one tensor in any order: do they combine alike, or go to
 // different places? x may be y, in a later round of a loop.
 bool tir_stores_in_any_order(const struct tir_inst *x, const struct tir_inst *y);

@@ -122,7 +122,7 @@ static bool same_makers(const struct barriers *b, const struct range *p, const s
         return true;
     if (p->by->block != r->by->block || p->in_flight != TIR_DONE_NOW)
         return false;
-    return p->access == TIR_ACCESS_READ ||
+    return (p->access == TIR_ACCESS_READ && tir_same_owners(b->ranges, p->by, r->by)) ||
            (p->access == TIR_ACCESS_WRITE && tir_same_writers(b->ranges, p->by, r->by)) ||
            (p->access == TIR_ACCESS_UPDATE && any_order(b, p->by, r->by));
 }

@@ -72,10 +72,23 @@ static const struct tir_type *tile_of_tensor(const struct tir_inst *inst)
     return is_tile ? tile->type : NULL;
 }
 
+// May each thread have elements for itself?
+static bool has_owners(const struct tir_ranges *ranges, const struct tir_inst *inst)
+{
+    const struct tir_type *tile = tile_of_tensor(inst);
+    return tile && tile->layout && !tile->layout->replica_count && keeps_elements(ranges, inst);
+}
+
 bool tir_own_elements(const struct tir_ranges *ranges, const struct tir_inst *x,
                       const struct tir_inst *y)
 {
-    const struct tir_type *tile = tile_of_tensor(x);
-    return tile && tile == tile_of_tensor(y) && tile->layout && !tile->layout->replica_count &&
-           same_slices(x, y) && keeps_elements(ranges, x) && keeps_elements(ranges, y);
+    return tile_of_tensor(x) == tile_of_tensor(y) && has_owners(ranges, x) &&
+           has_owners(ranges, y) && same_slices(x, y);
+}
+
+bool tir_same_owners(const struct tir_ranges *ranges, const struct tir_inst *x,
+                     const struct tir_inst *y)
+{
+    const bool has = has_owners(ranges, x);
+    return has == has_owners(ranges, y) && (!has || tir_own_elements(ranges, x, y));
 }
