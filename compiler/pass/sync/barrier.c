@@ -219,6 +219,8 @@ static void walk_if(struct barriers *b, struct tir_inst *inst, struct state *s)
     struct state other = tir_barrier_copy_of(b, s);
     walk(b, inst->regions[0], s);
     walk(b, inst->regions[1], &other);
+    tir_barrier_leave(b, s, inst);
+    tir_barrier_leave(b, &other, inst);
     bool is_one_sided = inst->regions[1]->first == tir_yield_of(inst->regions[1]);
     if (!b->branch || !is_one_sided)
         tir_barrier_join(b, s, &other);

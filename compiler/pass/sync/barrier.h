@@ -17,6 +17,7 @@ struct range {
     const struct tir_value *tensor; // global; NULL: shared memory
     const struct tir_value *root;   // the buffer
     const struct tir_inst *by;
+    const struct tir_inst *at;   // `by`, or the outermost branch around it that was left
     const struct tir_inst *copy; // that it came by, where `by` is the wait for it; else NULL
     int64_t begin, end;          // bytes of shared memory
     bool async;                  // by an engine, through its own proxy
@@ -77,6 +78,8 @@ enum {
 bool tir_barrier_is_loop(const struct tir_inst *inst); // may its block run again?
 // Was p made before the roles, one of which we are in?
 bool tir_barrier_is_older_than_role(const struct barriers *b, const struct range *p);
+// Was p made in a round of the loop, which we are in, that has not ended or that came before?
+bool tir_barrier_is_made_in(const struct range *p, const struct tir_inst *loop);
 
 // What inst does to the buffer, or to the slice that it names.
 struct range tir_barrier_range(const struct barriers *b, const struct tir_inst *inst,
@@ -101,6 +104,8 @@ bool tir_barrier_other_slot(const struct range *p, const struct range *r);
 bool tir_barrier_add(struct barriers *b, struct state *s, struct range r);
 bool tir_barrier_join(struct barriers *b, struct state *into, const struct state *from);
 struct state tir_barrier_copy_of(struct barriers *b, const struct state *s);
+// Behind a branch, what was made in it is no longer told apart by its blocks.
+void tir_barrier_leave(struct barriers *b, struct state *s, const struct tir_inst *left);
 
 // In front of `place`: the fences in `need`, by all threads; a barrier.
 void tir_barrier_fenced(const struct barriers *b, struct state *s, const struct tir_inst *place,

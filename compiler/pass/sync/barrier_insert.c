@@ -34,10 +34,10 @@ bool tir_barrier_has_name(struct barriers *b)
 
 // Where a barrier between the two accesses goes: before inst, or before the outermost loop around
 // it that is not around the other.
-static struct tir_inst *place_between(const struct tir_inst *other, struct tir_inst *inst)
+static struct tir_inst *place_between(const struct range *other, struct tir_inst *inst)
 {
     struct tir_inst *place = inst;
-    for (struct tir_inst *up = inst->block->owner; up && !tir_is_inside(other, up);
+    for (struct tir_inst *up = inst->block->owner; up && !tir_barrier_is_made_in(other, up);
          up = up->block->owner)
         if (tir_barrier_is_loop(up))
             place = up;
@@ -142,7 +142,7 @@ static void order_part(struct barriers *b, struct state *s, struct tir_inst *bef
         need |= these;
         if (p->in_flight != TIR_DONE_NOW && tir_dones[p->in_flight].by_one)
             groups = TIR_MIN(groups, TIR_MAX(p->age, 0));
-        struct tir_inst *here = before_roles ? b->first_role : place_between(p->by, before);
+        struct tir_inst *here = before_roles ? b->first_role : place_between(p, before);
         if (!place || tir_is_inside(here, place))
             place = here;
     }

@@ -18,12 +18,17 @@ bool tir_barrier_is_older_than_role(const struct barriers *b, const struct range
     return b->crew.role && !tir_is_inside(p->by, b->crew.role);
 }
 
+bool tir_barrier_is_made_in(const struct range *p, const struct tir_inst *loop)
+{
+    return tir_is_inside(p->at->block->owner, loop);
+}
+
 // Accesses.
 
 static struct range range_in(const struct barriers *b, const struct tir_inst *by,
                              struct tir_value *root, struct tir_bytes part)
 {
-    struct range r = {.root = root, .by = by, .end = 1, .age = -1};
+    struct range r = {.root = root, .by = by, .at = by, .end = 1, .age = -1};
     if (root->type->space == TIR_SPACE_GLOBAL) {
         r.tensor = root;
         r.by_hand = b->by_hand;
@@ -114,13 +119,24 @@ uint32_t tir_barrier_needs(const struct barriers *b, const struct range *p, cons
 
 // States.
 
+// The block of the role or scope around inst; NULL: there is none.
+static const struct tir_block *crew_block(const struct tir_inst *inst)
+{
+    const struct tir_inst *owner = inst->block->owner;
+    while (owner && owner->op != TIR_OP_ROLE && owner->op != TIR_OP_SCOPE)
+        owner = owner->block->owner;
+    return owner ? owner->regions[0] : NULL;
+}
+
 // Do p and r, which are alike but for what makes them, need the same in front of all that follows?
 // Then one is enough: a program may have very many.
 static bool same_makers(const struct barriers *b, const struct range *p, const struct range *r)
 {
+    if (p->at->block != r->at->block)
+        return false;
     if (p->by == r->by)
         return true;
-    if (p->by->block != r->by->block || p->in_flight != TIR_DONE_NOW)
+    if (p->in_flight != TIR_DONE_NOW || crew_block(p->by) != crew_block(r->by))
         return false;
     return (p->access == TIR_ACCESS_READ && tir_same_owners(b->ranges, p->by, r->by)) ||
            (p->access == TIR_ACCESS_WRITE && tir_same_writers(b->ranges, p->by, r->by)) ||
@@ -154,8 +170,25 @@ bool tir_barrier_join(struct barriers *b, struct state *into, const struct state
 struct state tir_barrier_copy_of(struct barriers *b, const struct state *s)
 {
     struct state out = {{0}};
-    tir_barrier_join(b, &out, s);
+    vec_foreach(const struct range, p, &s->pending)
+        vec_push(b->cx->scratch, &out.pending, *p);
     return out;
+}
+
+void tir_barrier_leave(struct barriers *b, struct state *s, const struct tir_inst *left)
+{
+    struct state inside = {{0}};
+    uint32_t kept = 0;
+    vec_foreach(struct range, p, &s->pending) {
+        if (!tir_is_inside(p->at, left)) {
+            s->pending.at[kept++] = *p;
+            continue;
+        }
+        p->at = left;
+        vec_push(b->cx->scratch, &inside.pending, *p);
+    }
+    s->pending.len = kept;
+    tir_barrier_join(b, s, &inside);
 }
 
 // What ends them.
@@ -164,7 +197,7 @@ struct state tir_barrier_copy_of(struct barriers *b, const struct state *s)
 // barrier there?
 static bool is_behind(const struct barriers *b, const struct range *p, const struct tir_inst *place)
 {
-    if (tir_barrier_is_loop(place) && tir_is_inside(p->by, place))
+    if (tir_barrier_is_loop(place) && tir_barrier_is_made_in(p, place))
         return false;
     if (b->crew.scope && !tir_is_inside(p->by, b->crew.scope))
         return false;
@@ -219,6 +252,6 @@ void tir_barrier_landed(struct state *s, const struct tir_inst *wait)
         if (p->in_flight == TIR_DONE_CP_ASYNC) {
             p->in_flight = TIR_DONE_NOW;
             p->copy = p->by;
-            p->by = wait;
+            p->by = p->at = wait;
         }
 }
