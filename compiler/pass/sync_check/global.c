@@ -211,6 +211,5 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
         s->records.at[kept++] = *old;
     }
     s->records.len = kept;
-    if (now->access != SYNC_READ || now->points || r->p->by_hand)
-        remember(r, s, now);
+    remember(r, s, now);
 }
