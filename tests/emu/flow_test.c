@@ -327,6 +327,21 @@ static void time_runs_out(void **state)
     rig_close(&r);
 }
 
+// Each CTA ends in the turn in which it starts, so that none is left where a turn ends.
+static void time_runs_out_between_ctas(void **state)
+{
+    struct rig r;
+    (void)state;
+    for (enum emu_policy policy = EMU_LAZY; policy <= EMU_ADVERSARIAL; policy++) {
+        rig_open_options(&r, &(struct emu_options){.policy = policy, .time_limit = 20});
+        rig_load(&r, KERNEL("ret;"));
+        rig_param_u64(&r, 0);
+        assert_int_equal(rig_try_run(&r, "k", INT32_MAX, 64), TIR_ERR_DEVICE);
+        assert_message(&r, "time limit of 20 ms; CTA (");
+        rig_close(&r);
+    }
+}
+
 // Whatever the level of checks: what the shuffle gives to lanes that read them is undefined.
 static void lanes_that_never_come_are_reported(void **state)
 {
@@ -583,6 +598,7 @@ int main(void)
         cmocka_unit_test(endless_recursion_is_reported),
         cmocka_unit_test(endless_loops_are_reported),
         cmocka_unit_test(time_runs_out),
+        cmocka_unit_test(time_runs_out_between_ctas),
         cmocka_unit_test(lanes_that_never_come_are_reported),
         cmocka_unit_test(barriers_order_warps),
         cmocka_unit_test(exited_threads_leave_the_barrier),

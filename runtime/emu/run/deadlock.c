@@ -176,13 +176,22 @@ static void each_warp(struct emu_grid *l, void (*report)(struct emu_warp *))
             report(&cluster->ctas[i / l->warps].warps[i % l->warps]);
 }
 
+// Of the first cluster with threads, which a launch that hangs has.
+static struct emu_warp *first_warp(const struct emu_grid *l)
+{
+    const struct emu_cluster *cluster = l->resident;
+    uint32_t i = 0;
+    while (!cluster->alive)
+        cluster = cluster->next;
+    while (!cluster->ctas[i / l->warps].warps[i % l->warps].path_count)
+        i++;
+    return &cluster->ctas[i / l->warps].warps[i % l->warps];
+}
+
 void emu_hang(struct emu_grid *l, enum emu_finding_kind kind, const char *what)
 {
     struct emu_text t = {0};
-    uint32_t i = 0;
-    while (!l->resident->ctas[i / l->warps].warps[i % l->warps].path_count)
-        i++;
-    struct emu_warp *w = &l->resident->ctas[i / l->warps].warps[i % l->warps];
+    struct emu_warp *w = first_warp(l);
     if (kind == EMU_F_DEADLOCK)
         each_warp(l, report_registers);
     w->in = insn_of(l, w->paths[0]);

@@ -323,6 +323,7 @@ void emu_schedule_run(struct emu_grid *l)
     s->deadline = limit ? now() + limit * 1000000 : 0;
     schedule_start(l);
     while (start_next(l, resident)) {
+        check_time(l); // here some CTA runs, whose place can be named
         const bool progress = turns[s->policy](l);
         if (l->events != s->events) {
             s->events = l->events;
@@ -330,7 +331,6 @@ void emu_schedule_run(struct emu_grid *l)
         } else if (!moved(l, progress)) {
             stalled(l);
         }
-        check_time(l);
         s->patience -= s->patience > 0;
         resident = retire(l);
     }
