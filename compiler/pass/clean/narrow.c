@@ -243,7 +243,8 @@ static enum tir_op negate(struct difference *d, enum tir_op op)
                              : TIR_OP_LE;
 }
 
-static bool narrow(struct difference *d, struct tir_inst *inst)
+// `answers`: result of a comparison -> what it is replaced by.
+static bool narrow(struct difference *d, struct tir_inst *inst, struct tir_map *answers)
 {
     const struct tir_type *types[2], *result = inst->results[0]->type;
     if (!add_value(d, inst->operands[0], 1) || !add_value(d, inst->operands[1], -1) ||
@@ -261,7 +262,7 @@ static bool narrow(struct difference *d, struct tir_inst *inst)
         y = tir_build1(&b, TIR_OP_BROADCAST, types[0], &bound, 1);
     }
     struct tir_value *answer = tir_binary(&b, op, x, y);
-    tir_replace_uses(d->f, inst->results[0], spread(&b, answer, result));
+    tir_map_set(answers, tir_map_key(inst->results[0]), spread(&b, answer, result));
     tir_remove(inst);
     return true;
 }
@@ -276,17 +277,19 @@ enum tir_change tir_pass_narrow(struct tir_func *f, struct tir_pass_cx *cx)
     if (!comparisons.len)
         return TIR_UNCHANGED;
     const struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
-    bool changed = false;
+    struct tir_map answers;
+    tir_map_init(&answers, cx->scratch);
     for (uint32_t i = 0; i < comparisons.len; i++) {
         struct difference d = {.f = f, .ranges = ranges};
         const struct tir_span span = comparisons.at[i]->span;
-        if (narrow(&d, comparisons.at[i]))
-            changed = true;
-        else if (d.refusal && d.tile_count && f->facts & TIR_FACT_INDEX32)
+        if (!narrow(&d, comparisons.at[i], &answers) && d.refusal && d.tile_count &&
+            f->facts & TIR_FACT_INDEX32)
             tir_receipt_refuse(cx, TIR_TOPIC_COMPARISON, TIR_WISH_NONE, span,
                                "comparison: in 64 bits, because %s", d.refusal);
     }
-    if (changed)
-        tir_pass_dce(f, cx);
-    return changed ? TIR_CHANGED : TIR_UNCHANGED;
+    if (!answers.count)
+        return TIR_UNCHANGED;
+    tir_replace_uses_map(f, &answers);
+    tir_pass_dce(f, cx);
+    return TIR_CHANGED;
 }
