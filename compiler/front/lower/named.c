@@ -103,7 +103,7 @@ static bool lower_int(struct lower *l, const struct option *o, const struct ast_
         return true;
     struct tir_text range;
     tir_text_init(&range, l->arena, 0);
-    if (o->most == INT32_MAX)
+    if (o->most == INT32_MAX && *out < o->least)
         tir_text_format(&range, "at least %lld", (long long)o->least);
     else
         tir_text_format(&range, "%lld to %lld", (long long)o->least, (long long)o->most);

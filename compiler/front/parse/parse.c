@@ -153,7 +153,7 @@ void parse_recover(struct parser *p)
         } else if (p->now.kind == TIR_TOK_RBRACE) {
             if (depth == 0)
                 break;
-            if (--depth == 0) {
+            if (--depth == 0 && p->next.kind != TIR_TOK_ELSE) {
                 parse_step(p);
                 break;
             }
