@@ -367,6 +367,9 @@ TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
     if (options)
         memcpy(&own, options,
                options->struct_size < sizeof own ? options->struct_size : sizeof own);
+    if (own.variant < -1)
+        return tir_error_set(error, TIR_ERR_INVALID, "%.*s has no variant %d",
+                             TIR_STR(kernel->info->name), own.variant);
     if (own.scratch % SCRATCH_ALIGN)
         return tir_error_set(error, TIR_ERR_INVALID,
                              "the scratch memory does not begin at a multiple of %d bytes",

@@ -239,6 +239,9 @@ static void test_variants(void **state)
     options.variant = 3;
     rig_expect(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, &options, &rig->error),
                TIR_ERR_INVALID, "no variant 3");
+    options.variant = -2;
+    rig_expect(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, &options, &rig->error),
+               TIR_ERR_INVALID, "no variant -2");
     options.struct_size = 4;
     rig_expect(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, &options, &rig->error),
                TIR_ERR_INVALID, "struct_size");

@@ -21,6 +21,9 @@
 // switches off two of LLVM's passes (slsr and load-store-vectorizer), takes LLVM's fatal-error
 // hook, so that an error inside LLVM ends the compilation and not the process, and lets the C
 // library keep some freed memory (up to 8 MiB of each heap) for the next call.
+//
+// A NULL from the caller's allocator is TIR_ERR_NO_MEMORY. LLVM has no such way out: where the
+// system gives it no memory, it ends the process.
 #ifndef TIR_COMPILER_H
 #define TIR_COMPILER_H
 

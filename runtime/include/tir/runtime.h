@@ -7,6 +7,9 @@
 // events, streams, graphs, buffers and modules before their device, devices before the runtime.
 // Destroying NULL does nothing.
 //
+// Pointers are those of objects and memory that there are: NULL only where this file says so, or
+// for no bytes at all.
+//
 // Errors: a call that fails returns a status and fills in `error` unless that is NULL; one that
 // succeeds leaves `error` as it was. `out` is set only on success and NULL otherwise. When a device
 // reports a fault (TIR_ERR_DEVICE), its memory is in an unknown state: every later call on that
