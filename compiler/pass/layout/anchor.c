@@ -245,7 +245,8 @@ struct tir_value *tir_solver_accessed(const struct tir_inst *inst)
 struct access { // to memory, of a tile
     struct tir_inst *inst;
     int64_t size;
-    uint32_t place; // in the program
+    uint32_t place;              // in the program
+    const struct access *widest; // find_widest
 };
 
 static int compare_accesses(const void *a, const void *b)
@@ -271,19 +272,25 @@ static bool is_of_tensor(const struct access *access)
     return tir_ref_base(access->inst)->type->space == TIR_SPACE_GLOBAL;
 }
 
-// Of tensors, the accesses from `first` to `end` of as many elements as the first one has: the one
-// of the widest elements. Lanes with one vector of wide elements each have neighbouring bytes of
-// narrow ones; with one vector of narrow elements they would have every second piece of wide ones.
-static const struct access *widest(const struct access *first, const struct access *end)
+static uint32_t bits_of(const struct access *access)
 {
-    const struct access *found = first;
-    if (!is_of_tensor(first))
-        return first;
-    for (const struct access *it = first; it < end && it->size == first->size; it++)
-        if (is_of_tensor(it) && tir_elems[tir_solver_accessed(it->inst)->type->elem].bits >
-                                    tir_elems[tir_solver_accessed(found->inst)->type->elem].bits)
-            found = it;
-    return found;
+    return tir_elems[tir_solver_accessed(access->inst)->type->elem].bits;
+}
+
+// Of tensors, that of the widest elements from each access on, among those of as many elements.
+// Lanes with one vector of wide elements each have neighbouring bytes of narrow ones; with one
+// vector of narrow elements they would have every second piece of wide ones.
+static void find_widest(struct access *accesses, uint32_t count)
+{
+    struct access *widest = NULL;
+    for (uint32_t i = count; i--;) {
+        struct access *it = &accesses[i];
+        if (widest && widest->size != it->size)
+            widest = NULL;
+        if (is_of_tensor(it) && (!widest || bits_of(it) >= bits_of(widest)))
+            widest = it;
+        it->widest = is_of_tensor(it) ? widest : it;
+    }
 }
 
 // The largest tile first, and of equals the one that comes first.
@@ -292,14 +299,15 @@ static void anchor_accesses(struct solver *s)
     VEC(struct access) accesses = {0};
     tir_foreach_inst(inst, s->f) {
         struct tir_value *v = tir_solver_accessed(inst);
-        struct access access = {inst, v ? tir_type_count(v->type) : 0, accesses.len};
+        struct access access = {inst, v ? tir_type_count(v->type) : 0, accesses.len, NULL};
         if (v && tir_solver_needs_layout(v))
             vec_push(s->cx->scratch, &accesses, access);
     }
     if (accesses.len)
         qsort(accesses.at, accesses.len, sizeof(*accesses.at), compare_accesses);
+    find_widest(accesses.at, accesses.len);
     vec_foreach(const struct access, it, &accesses) {
-        anchor_access(s, widest(it, accesses.at + accesses.len));
+        anchor_access(s, it->widest);
         anchor_access(s, it);
     }
 }
