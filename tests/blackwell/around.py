@@ -166,6 +166,18 @@ kernel k(A: {T}[M, K], B: {T}[N, K], L: i32[M], D: inout f32[M, N])
     }}
 }}
 """,
+    "chosen tiles": """
+kernel k(A: {T}[M, K], B: {T}[N, K], L: i32[M], D: inout f32[M, N])
+{{
+    for (m, n) in tiles(M by {bm}, N by {bn}{cluster}{walk}) {{
+        if {chosen} {{
+            var acc: f32[{bm}, {bn}] = 0;
+            for k in range(0, K, {bk}, stages = {S}) {{ acc += dot(A[m:+{bm}, k:+{bk}], B[n:+{bn}, k:+{bk}].T); }}
+            D[{at}] = acc;
+        }}
+    }}
+}}
+""",
     "gathered": """
 kernel k(A: {T}[H, K], B: {T}[N, K], I: i32[M], D: inout f32[M, N]) where H == 2 * M
 {{
@@ -284,6 +296,8 @@ FIRST = ["A[m:+{bm}, k:+{bk}]", "A[m:+{bm}, k:+{bk}]", "{T}(min(max(f32(A[m:+{bm
 INSIDE = ["", "atomic_add(D[{at}], acc);", "D[{at}] = D[{at}] + acc;", "if j == 1 {{ D[{at}] = acc; }}"]
 SOME = ["L[k / {bk} % M] % 2 == 0", "k != {bk}", "k + {bk} <= K || L[m] > 0"]
 OTHERS = ["", " else {{ acc = acc * 0.5; }}", "\n            D[{at}] = acc;"]
+CHOSEN = ["n <= m", "m <= n", "m == n", "m != n", "n < m + {bm} && m < n + {bn}", "m + n < M", "m / {bm} % 2 == 0",
+          "L[m] > 0 && n <= m"]
 TURNS = ["", "o = min(max(o, -64), 64);", "best = min(best + 1, 3);"]
 
 # Small numbers, for every order of the sums to be exact.
@@ -291,7 +305,7 @@ INPUTS = {"A": "randint:-2:2", "B": "randint:-2:2", "C": "randint:-2:2", "D": "r
 
 # Of programs whose best variant is on tcgen05, whatever else was drawn.
 ON_TCGEN05 = ["parts of K, atomics", "stream of parts", "a loop in loops", "a branch in a loop", "scores in loops",
-              "branches after the loop", "a loop in a branch", "gathered", "two products", "scales of blocks",
+              "branches after the loop", "a loop in a branch", "chosen tiles", "gathered", "two products", "scales of blocks",
               "convolution", "rank 3", "results in 4 bits", "tf32"]
 
 
@@ -309,13 +323,15 @@ def draw(name):
                  wide=r.choice([64, 128, 256, 512 if c["bm"] == 64 else 256]))
         c["branch"], c["end_branch"] = r.choice([("", ""), ("if i != 1 {", "}")])
         c["rows"] = ROWS[r.choice(list(ROWS))].format(**c)
+        c["chosen"] = r.choice(CHOSEN).format(**c)
         text = PROGRAMS[name].format(**c)
         vector, x, y = TYPES[kind], r.randint(1, 9), r.randint(1, 20)
         parts = c["parts"] if "parts" in name else 1  # also the last one has rounds
         size = {"M": x * y if name == "convolution" else vector * r.randint(1, 300 // vector), "X": x, "Y": y,
                 "K": odd(r, trips(r, c["S"]) * parts, c["bk"], vector),
                 "N": 32 * r.randint(1, 8) if "N / 16" in text else vector * r.randint(1, 300 // vector)}
-        whole = {"M": 4 * c["bm"], "X": 4, "Y": c["bm"], "K": (c["S"] + 1) * c["bk"] * parts, "N": c["bn"]}
+        whole = {"M": 4 * c["bm"], "X": 4, "Y": c["bm"], "K": (c["S"] + 1) * c["bk"] * parts,
+                 "N": 4 * c["bm"] if name == "chosen tiles" else c["bn"]}  # a CTA has several that are chosen
         header = text[:text.index("\n{")].split(" where ")[0]
         inputs = [f"{name}={of}" for name, of in INPUTS.items() if re.search(rf"\b{name}: (?!out)", header)]
 

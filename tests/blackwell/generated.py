@@ -6,10 +6,11 @@ usage: generated.py TIRC [--seed=N] [--first=N] [--count=N] [--schedules=N] [--p
                     [--seconds=N] [--no-spill]
 
 Each kernel (drawn.py) must give, on the emulator under full checks and that many schedules, exactly what its
-reference gives, for a target with tensor memory and for sm_120a where it is a tile program. ptxas must take its two best
-variants for each of its targets; those that spill are named and counted, and with --no-spill one fails. Where there is no
-ptxas, this is left out. Of each class of bugs (planted.py) up to that many are planted in it: sync_check
-must refuse each, or the emulator must find it under one of many schedules. Seed 0 is that of the day. A table has what was drawn and found. After so many seconds no further kernel begins.
+reference gives, for a target with tensor memory and for sm_120a where it is a tile program. sync_check must have
+seen all of it, and ptxas must take its two best variants for each of its targets; those that spill are named and counted,
+and with --no-spill one fails. Where there is no ptxas, this is left out. Of each class of bugs (planted.py) up to that many
+are planted in it: sync_check must refuse each, or the emulator must find it under one of many schedules. Seed 0 is that of
+the day. A table has what was drawn and found. After so many seconds no further kernel begins.
 """
 
 import argparse
@@ -104,6 +105,9 @@ class Judge:
     def assembled(self, arch):
         ptx = self.folder / f"{arch}.ptx"
         said = must(self.tirc, "build", self.path, *self.name, f"--arch={arch}", "--emit=ptx", "-o", ptx, "--receipt=json")
+        unchecked = re.findall(r".*warning\[W0004\].*", said)
+        if unchecked:
+            raise Failure("\n".join(unchecked))
         variants = json.loads(next(line for line in said.splitlines() if line.startswith("{")))["variants"]
         texts = {v["entry"]: [r["text"] for r in v["records"]] for v in variants}
         best = texts[variants[0]["entry"]]

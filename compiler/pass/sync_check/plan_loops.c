@@ -198,7 +198,10 @@ enum sync_outcome tir_plan_replay_long(struct sync_plan *s)
     return outcome;
 }
 
-enum { PACE = 8 }; // times round a ring
+enum {
+    PACE = 8,         // times round a ring
+    MOST_TILES = 1024 // of a CTA that goes through all of them
+};
 
 // Where remainders of counters decide, until they repeat; once before, so that all sets of lanes
 // that they part are known. Elsewhere until the pace of the roles repeats, which may take several
@@ -247,12 +250,12 @@ int64_t tir_plan_needed_rounds(const struct sync_plan *s)
 }
 
 // Goes to what a loop is asked for, from such arguments as give so many rounds.
-static enum sync_outcome replay_goal(struct sync_plan *s, const struct sync_goal *goal)
+static enum sync_outcome replay_goal(struct sync_plan *s, const struct sync_goal *goal,
+                                     int64_t rounds, uint32_t waves)
 {
     enum sync_answer answer;
-    tir_plan_set_args(s, tir_plan_needed_rounds(s),
-                      tir_plan_waves_of(s, tir_plan_needed_rounds(s)));
-    s->setting.waves = tir_plan_waves_of(s, tir_plan_needed_rounds(s));
+    tir_plan_set_args(s, rounds, tir_plan_waves_of(s, rounds));
+    s->setting.waves = waves;
     s->steered++;
     return tir_plan_steer(s, goal, 1, &answer) ? tir_plan_replay_steered(s) : SYNC_GOING;
 }
@@ -260,14 +263,15 @@ static enum sync_outcome replay_goal(struct sync_plan *s, const struct sync_goal
 // Loops that have run less often than that, whatever decides how often: to the most that they can.
 enum sync_outcome tir_plan_replay_few(struct sync_plan *s)
 {
+    const int64_t needed = tir_plan_needed_rounds(s);
     enum sync_outcome outcome = SYNC_GOING;
     vec_foreach(const struct tir_inst *, loop, &s->loops)
-        for (int64_t n = tir_plan_needed_rounds(s); n > tir_plan_most_rounds(s, *loop); n--) {
+        for (int64_t n = needed; n > tir_plan_most_rounds(s, *loop); n--) {
             struct sync_goal goal = {.kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = n};
             if (outcome != SYNC_GOING || s->steered >= PLAN_MOST_STEERED ||
                 !tir_plan_may_run(s, *loop, n))
                 continue;
-            outcome = replay_goal(s, &goal);
+            outcome = replay_goal(s, &goal, needed, tir_plan_waves_of(s, needed));
             if (outcome == SYNC_GOING && n > tir_plan_most_rounds(s, *loop))
                 outcome = replay_loop(s, *loop, n);
         }
@@ -291,25 +295,53 @@ static struct sync_goal again(const struct tir_inst *loop)
         .kind = SYNC_ROUNDS_OR_MORE, .inst = loop, .number = 1, .goes_on = true};
 }
 
+static bool is_never_again(struct sync_plan *s, const struct tir_inst *loop)
+{
+    struct sync_goal goal = again(loop);
+    if (bitset_insert(&s->asked, 2 * loop->id) && tir_sync_is_never(s->p, &goal, &s->setting))
+        bitset_insert(&s->dead, 2 * loop->id);
+    return bitset_has(&s->dead, 2 * loop->id);
+}
+
 // May there be one, and was there none?
 bool tir_plan_may_run_again(struct sync_plan *s, const struct tir_inst *loop)
 {
+    return loop_around(loop) && s->p->rounds[loop->id].around <= 1 && !is_never_again(s, loop);
+}
+
+// Where a condition on the tile decides (`n <= m`), few tiles in a row may have the loop, so a ring
+// that they share does not come round: then those below each other, and all of a small grid.
+static enum sync_outcome replay_tiles_apart(struct sync_plan *s, const struct tir_inst *loop)
+{
+    const struct {
+        bool is_column;
+        uint32_t waves;
+    } ways[] = {{true, tir_plan_waves_of(s, 1)}, {false, MOST_TILES}};
+    enum sync_outcome outcome = SYNC_GOING;
     struct sync_goal goal = again(loop);
-    if (!loop_around(loop) || s->p->rounds[loop->id].around > 1)
-        return false;
-    if (bitset_insert(&s->asked, 2 * loop->id) && tir_sync_is_never(s->p, &goal, &s->setting))
-        bitset_insert(&s->dead, 2 * loop->id);
-    return !bitset_has(&s->dead, 2 * loop->id);
+    const struct tir_inst *around = loop_around(loop);
+    for (uint32_t i = 0; i < TIR_COUNT_OF(ways) && outcome == SYNC_GOING; i++) {
+        if (!around || around->op != TIR_OP_TILES || s->steered >= PLAN_MOST_STEERED ||
+            s->p->rounds[loop->id].around > s->p->depth || is_never_again(s, loop))
+            break;
+        s->setting.is_column = ways[i].is_column;
+        outcome = replay_goal(s, &goal, 1, ways[i].waves);
+        s->setting.is_column = false;
+    }
+    return outcome;
 }
 
 enum sync_outcome tir_plan_replay_nested(struct sync_plan *s)
 {
+    const int64_t needed = tir_plan_needed_rounds(s);
     enum sync_outcome outcome = SYNC_GOING;
     vec_foreach(const struct tir_inst *, loop, &s->loops) {
         struct sync_goal goal = again(*loop);
         if (outcome == SYNC_GOING && s->steered < PLAN_MOST_STEERED &&
             tir_plan_may_run_again(s, *loop))
-            outcome = replay_goal(s, &goal);
+            outcome = replay_goal(s, &goal, needed, tir_plan_waves_of(s, needed));
+        if (outcome == SYNC_GOING)
+            outcome = replay_tiles_apart(s, *loop);
     }
     return outcome;
 }
