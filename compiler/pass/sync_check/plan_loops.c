@@ -278,12 +278,25 @@ enum sync_outcome tir_plan_replay_few(struct sync_plan *s)
     return outcome;
 }
 
+// May a CTA that stays have several of these tiles? Of `tiles(1)` there is one.
+static bool has_next_tile(const struct tir_inst *inst)
+{
+    if (inst->op != TIR_OP_TILES || !tir_attr_int(inst, TIR_ATTR_persistent, 0))
+        return false;
+    const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
+    for (uint32_t i = 0; i < by->list_count; i++) {
+        int64_t extent;
+        if (!tir_is_const_int(inst->operands[i], &extent) || extent > by->list[i])
+            return true;
+    }
+    return false;
+}
+
 // The loop, or the tiles of a CTA that stays, that another is in; or NULL.
 static const struct tir_inst *loop_around(const struct tir_inst *loop)
 {
     const struct tir_inst *up = loop->block->owner;
-    while (up && !tir_is_loop(up) &&
-           !(up->op == TIR_OP_TILES && tir_attr_int(up, TIR_ATTR_persistent, 0)))
+    while (up && !tir_is_loop(up) && !has_next_tile(up))
         up = up->block->owner;
     return up;
 }
