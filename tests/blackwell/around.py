@@ -259,9 +259,9 @@ kernel k(A: {T}[X, Y, K], B: {T}[N, 3, 3, K], D: inout f32[M, N]) where M == X *
 kernel k(A: {T}[2, M, K], B: {T}[N, K], L: i32[M], D: inout f32[2, M, N])
 {{
     for (m, n) in tiles(M by {bm}, N by {bn}{walk}) {{
-        var acc: f32[2, {bm}, {bn}] = 0;
+        var acc: f32[2, {bm}, {bn}] = {first_sums};
         for k in range(0, K, {bk}, stages = {S}) {{ acc += dot(A[0:+2, m:+{bm}, k:+{bk}], B[n:+{bn}, k:+{bk}].T); }}
-        D[0:+2, {at}] = acc;
+        {matrices}
     }}
 }}
 """,
@@ -296,6 +296,10 @@ FIRST = ["A[m:+{bm}, k:+{bk}]", "A[m:+{bm}, k:+{bk}]", "{T}(min(max(f32(A[m:+{bm
 INSIDE = ["", "atomic_add(D[{at}], acc);", "D[{at}] = D[{at}] + acc;", "if j == 1 {{ D[{at}] = acc; }}"]
 SOME = ["L[k / {bk} % M] % 2 == 0", "k != {bk}", "k + {bk} <= K || L[m] > 0"]
 OTHERS = ["", " else {{ acc = acc * 0.5; }}", "\n            D[{at}] = acc;"]
+FIRST_SUMS = ["0", "0", "2", "D[0:+2, {at}]"]
+MATRICES = ["D[0:+2, {at}] = acc;", "D[0:+2, {at}] = max(acc, 0) * 0.5 + f32(L[m:+{bm}])[None, :, None];",
+            "D[0:+2, {at}] = acc + D[0:+2, {at}];", "D[0:+2, {at}] = acc - max(acc, axis = 0);",
+            "atomic_add(D[0:+2, {at}], acc);"]
 CHOSEN = ["n <= m", "m <= n", "m == n", "m != n", "n < m + {bm} && m < n + {bn}", "m + n < M", "m / {bm} % 2 == 0",
           "L[m] > 0 && n <= m"]
 TURNS = ["", "o = min(max(o, -64), 64);", "best = min(best + 1, 3);"]
@@ -324,6 +328,7 @@ def draw(name):
         c["branch"], c["end_branch"] = r.choice([("", ""), ("if i != 1 {", "}")])
         c["rows"] = ROWS[r.choice(list(ROWS))].format(**c)
         c["chosen"] = r.choice(CHOSEN).format(**c)
+        c["first_sums"], c["matrices"] = r.choice(FIRST_SUMS).format(**c), r.choice(MATRICES).format(**c)
         text = PROGRAMS[name].format(**c)
         vector, x, y = TYPES[kind], r.randint(1, 9), r.randint(1, 20)
         parts = c["parts"] if "parts" in name else 1  # also the last one has rounds

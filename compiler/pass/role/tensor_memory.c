@@ -40,6 +40,7 @@
 #include "pass/layout/rounded.h"
 #include "pass/layout/scale.h"
 #include "pass/receipt.h"
+#include "pass/role/matrices.h"
 
 #include <stdio.h>
 
@@ -556,7 +557,10 @@ enum tir_change tir_pass_tensor_memory(struct tir_func *f, struct tir_pass_cx *c
             dot = inst;
     if (!dot || !(cx->target->features & TIR_HAS_TCGEN05))
         return TIR_UNCHANGED;
-    const bool prepared = tir_choose_operands(f, cx);
+    const bool apart = tir_take_matrices_apart(f, cx);
+    if (apart && tir_run_pass(f, cx, tir_pass_by_name(STR("clean"))) == TIR_FAILED)
+        return TIR_FAILED;
+    const bool prepared = tir_choose_operands(f, cx) || apart;
     struct tmem_plan p;
     tir_round_operands(f, cx);
     const char *why = take(&p, f, cx);
