@@ -9,7 +9,7 @@
 //     }
 //     store(D[0:+2, m:+128, n:+64], cast(r));
 // becomes
-//     let r: f32[128, 64], s: f32[128, 64] = for ... carry (x: f32[128, 64] = 0, y: f32[128, 64] = 0) {
+//     let r: f32[128, 64], s: f32[128, 64] = for ... carry (x = 0, y = 0) {
 //         yield dot(a, b, x), dot(c, b, y);
 //     }
 //     store(D[0, m:+128, n:+64], cast(r));
