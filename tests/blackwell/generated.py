@@ -3,14 +3,15 @@
 """Kernels for Blackwell that are drawn by a seed, and bugs in them.
 
 usage: generated.py TIRC [--seed=N] [--first=N] [--count=N] [--schedules=N] [--plants=N] [--jobs=N] [--keep=FOLDER]
-                    [--seconds=N] [--no-spill]
+                    [--seconds=N] [--no-spill] [--require-sync]
 
 Each kernel (drawn.py) must give, on the emulator under full checks and that many schedules, exactly what its
-reference gives, for a target with tensor memory and for sm_120a where it is a tile program. sync_check must have
-seen all of it, and ptxas must take its two best variants for each of its targets; those that spill are named and counted,
-and with --no-spill one fails. Where there is no ptxas, this is left out. Of each class of bugs (planted.py) up to that many
-are planted in it: sync_check must refuse each, or the emulator must find it under one of many schedules. Seed 0 is that of
-the day. A table has what was drawn and found. After so many seconds no further kernel begins.
+reference gives, for a target with tensor memory and for sm_120a where it is a tile program. ptxas must take its two best
+variants for each of its targets; those that spill are named and counted, and with --no-spill one fails. Where there is no
+ptxas, this is left out. What sync_check leaves unchecked is named and counted, and fails with --require-sync. Of each class
+of bugs (planted.py) up to that many are planted in it: sync_check must refuse each, or the emulator must find it under one
+of many schedules. Seed 0 is that of the day. A table has what was drawn and found. After so many seconds no further kernel
+begins.
 """
 
 import argparse
@@ -78,7 +79,8 @@ class Judge:
         self.folder, self.path = folder, folder / "kernel.tir"
         self.path.write_text(kernel.text, encoding="utf-8")
         self.name = [f"--kernel={kernel.name}"] if kernel.name else []
-        self.archs, self.is_tmem, self.spilled, self.harmless = list(kernel.archs), False, [], []
+        self.archs, self.is_tmem = list(kernel.archs), False
+        self.spilled, self.harmless, self.unchecked = [], [], []
         self.counts, self.found = collections.Counter(kernels=1), collections.Counter()
 
     def emulate(self, path, given, arch, *more):
@@ -105,9 +107,9 @@ class Judge:
     def assembled(self, arch):
         ptx = self.folder / f"{arch}.ptx"
         said = must(self.tirc, "build", self.path, *self.name, f"--arch={arch}", "--emit=ptx", "-o", ptx, "--receipt=json")
-        unchecked = re.findall(r".*warning\[W0004\].*", said)
-        if unchecked:
-            raise Failure("\n".join(unchecked))
+        unchecked = re.findall(r":(\d+:\d+: warning\[W0004\].*)", said)
+        self.counts["unchecked"] += bool(unchecked) and arch == "sm_100a"
+        self.unchecked += [f"{arch}: {text}" for text in unchecked]
         variants = json.loads(next(line for line in said.splitlines() if line.startswith("{")))["variants"]
         texts = {v["entry"]: [r["text"] for r in v["records"]] for v in variants}
         best = texts[variants[0]["entry"]]
@@ -214,6 +216,7 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--keep")
     parser.add_argument("--no-spill", action="store_true")
+    parser.add_argument("--require-sync", action="store_true")
     options = parser.parse_args()
     options.end = time.monotonic() + (options.seconds or 1 << 30)
     seed = seeds.first(options)
@@ -235,6 +238,10 @@ def main():
                 print(f"kernel {number}, {kernel.kind}, no bug: {said}", flush=True)
             for said in judge.spilled:
                 print(f"kernel {number}, {kernel.kind}, spills for {said}", flush=True)
+            for said in judge.unchecked:
+                print(f"kernel {number}, {kernel.kind}, for {said}", flush=True)
+            if judge.unchecked and options.require_sync:
+                why = why or f"sync_check has not seen all of it\n{judge.unchecked}"
             if judge.spilled and options.no_spill:
                 why = why or f"it spills\n{judge.spilled}"
             if why:
@@ -242,7 +249,7 @@ def main():
                 kinds["all"]["failed"] += 1
                 print(f"kernel {number}, {kernel.kind}: {why}\n{kernel.given}\n{kernel.text}", flush=True)
     kinds["all"] = kinds.pop("all")
-    table(["kernels", "in tensor memory", "pairs", "take over", "launches", *drawn.EVERY, "no room, sm_120a",
+    table(["kernels", "in tensor memory", "pairs", "take over", "launches", *drawn.EVERY, "no room, sm_120a", "unchecked",
            *(f"spill, {arch}" for arch in drawn.EVERY), "failed"], kinds)
     table(["planted", "refused", "with both lines", "found", "wrong values", "harmless"],
           {name: found[name] for name in planted.CLASSES})
