@@ -28,7 +28,7 @@ extern "C" {
 #define TIR_MAX_PARAMS       64
 #define TIR_MAX_METAS        256
 #define TIR_MAX_CONDITIONS   64
-#define TIR_MAX_VARIANTS     64
+#define TIR_MAX_VARIANTS     128
 #define TIR_MAX_CONFIGS      64
 #define TIR_MAX_TUNED        64    // devices for which a kernel has choices
 #define TIR_MAX_CHOICES      65536 // for one of them
