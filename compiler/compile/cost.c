@@ -7,13 +7,14 @@
 // more than two CTAs lie in one GPC and leave some of them idle. The first tile of a CTA fills the
 // pipeline (start), later ones only if the loop is not persistent. A tile costs some time beside
 // its rounds, more in a cluster, and where it leaves in rows that 128 bytes do not divide. What is
-// left keeps three things busy: tensor cores, copies to shared memory, and the memory of the card.
-// In each round the slower of the first two counts; of all rounds and the memory the longer, and of
-// the shorter what is not hidden behind it.
+// left keeps four things busy: tensor cores, copies to shared memory, the L2 cache that all of them
+// ask, and the memory of the card. In each round the slowest of the first three counts; of all
+// rounds and the memory the longer, and of the shorter what is not hidden behind it.
 //
 // On sm_90a pieces of rows that do not begin at multiples of 128 bytes lie on two lines of the L2
-// cache and take longer, longer still where they also begin within a sector of 32 bytes; the CTAs
-// of a cluster share that, but not that bytes arrive. Rows of a tile past the end of a tensor are
+// cache and take longer, longer still where they also begin within a sector of 32 bytes. The CTAs
+// of a cluster share what they ask for, but not that bytes arrive. Multiprocessors without a tile
+// leave the L2 cache to the others. Rows of a tile past the end of a tensor are
 // zeros, which all CTAs of the card wait for in turn: measured, they are far slower than rows that
 // are there. Two CTAs of a grid that is not persistent run on a multiprocessor at a time if the
 // stages of both fit and one warpgroup multiplies; one works while the other waits. What is
@@ -26,11 +27,13 @@
 //
 //     waves = ceildiv(tiles, CTAs at a time)
 //     turns = ceildiv(tiles, multiprocessors) where two CTAs share one, else waves
-//     askew = bytes / CTAs that share the copy / fetched * (off_lines, + off_sectors)
+//     asked = sum over A and B of bytes / CTAs that share the copy
+//     askew = sum over A and B of the same * (off_lines, + off_sectors)
 //     busy  = sum over each dot of rounds of the loops around it
-//             * (waves * (round + converting / CTAs of a multiprocessor / groups)
+//             * (waves * (round + converting / CTAs of a multiprocessor / groups), the first dot's,
 //                + max(turns * (multiply + compute + after / groups^2),
-//                      turns * (fetch + sum over A and B of askew)
+//                      max(turns * (bytes of A and B + askew) / fetched,
+//                          tiles * (asked + askew) / cached)
 //                      + bytes of all tiles past the ends / past))
 //     read  = bytes of the tensors / memory
 //     tile  = fixed + clustered (in a cluster) + sum over each store of bytes / stored (+ uneven)
@@ -67,7 +70,7 @@ struct model {
     const struct tir_block *block; // whose rounds are in the cell ROUNDS
 };
 
-enum { TILES, WAVES, TURNS, ROUNDS, BUSY, READ }; // cells of the formula
+enum { TILES, WAVES, TURNS, ROUNDS, ASKEW, BUSY, READ }; // cells of the formula
 
 static void push(struct model *m, tir_formula_code code, int64_t value)
 {
@@ -204,8 +207,9 @@ static struct source source_of(const struct model *m, struct tir_value *operand)
     return source;
 }
 
-// Adds what it takes longer to ask for an operand, which `together` CTAs share, where its rows do
-// not begin at whole lines. How long those of scratch tensors are is taken not to be known.
+// Adds as many bytes of an operand, which `together` CTAs share, as take the time for which copies
+// last longer where its rows do not begin at whole lines. How long those of scratch tensors are is
+// taken not to be known.
 static void push_askew(struct model *m, const struct source *from, int64_t together)
 {
     const struct tir_cost *cost = cost_of(m);
@@ -216,13 +220,12 @@ static void push_askew(struct model *m, const struct source *from, int64_t toget
     for (uint32_t i = 0; i < m->f->param_count; i++)
         if (m->f->params[i].value == tir_ref_base(from->load))
             p = &m->f->params[i];
-    const int64_t percent = together * cost->fetched * 100;
     const struct {
-        int64_t bytes, longer;
-    } steps[] = {{128, from->bytes * cost->off_lines / percent},
-                 {32, from->bytes * cost->off_sectors / percent}};
+        int64_t bytes, more;
+    } steps[] = {{128, from->bytes / together * cost->off_lines / 100},
+                 {32, from->bytes / together * cost->off_sectors / 100}};
     if (!p || p->is_scratch) {
-        push(m, TIR_FORMULA_CONST, steps[0].longer);
+        push(m, TIR_FORMULA_CONST, steps[0].more);
         push(m, TIR_FORMULA_ADD, 0);
         return;
     }
@@ -234,7 +237,7 @@ static void push_askew(struct model *m, const struct source *from, int64_t toget
         push(m, TIR_FORMULA_MOD, 0);
         push(m, TIR_FORMULA_CONST, 0);
         push(m, TIR_FORMULA_NE, 0);
-        push(m, TIR_FORMULA_CONST, steps[i].longer);
+        push(m, TIR_FORMULA_CONST, steps[i].more);
         push(m, TIR_FORMULA_MUL, 0);
         push(m, TIR_FORMULA_ADD, 0);
     }
@@ -422,6 +425,35 @@ static int64_t made(const struct model *m, const struct tir_inst *dot, const str
     return is_converted(dot, from) ? from->bits / 32 / cost->converted : 0;
 }
 
+// The time in which the operands of all tiles arrive, of one round: at the multiprocessor with the
+// most of them, or from the L2 cache.
+static void push_copies(struct model *m, const struct tir_inst *tiles, const struct source *a,
+                        const struct source *b)
+{
+    const struct tir_cost *cost = cost_of(m);
+    const int64_t share_a = sharing(tiles, a), share_b = sharing(tiles, b);
+    push(m, TIR_FORMULA_CONST, 0);
+    push_askew(m, a, share_a);
+    push_askew(m, b, share_b);
+    push(m, TIR_FORMULA_SET, ASKEW);
+    const struct {
+        int64_t bytes, cell, rate;
+    } ways[] = {{a->bytes + b->bytes, TURNS, cost->fetched},
+                {a->bytes / share_a + b->bytes / share_b, TILES, cost->cached}};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(ways); i++) {
+        push(m, TIR_FORMULA_CONST, ways[i].bytes);
+        push(m, TIR_FORMULA_GET, ASKEW);
+        push(m, TIR_FORMULA_ADD, 0);
+        push(m, TIR_FORMULA_GET, ways[i].cell);
+        push(m, TIR_FORMULA_MUL, 0);
+        push(m, TIR_FORMULA_CONST, ways[i].rate);
+        push(m, TIR_FORMULA_DIV, 0);
+    }
+    push(m, TIR_FORMULA_MAX, 0);
+    push_past(m, tiles, a, share_a);
+    push_past(m, tiles, b, share_b);
+}
+
 // Adds the time that a dot keeps tensor cores and copies busy, in all its rounds and waves.
 static void push_product(struct model *m, const struct tir_inst *tiles, const struct tir_inst *dot)
 {
@@ -443,25 +475,20 @@ static void push_product(struct model *m, const struct tir_inst *tiles, const st
     const int64_t waited = converts ? cost->converting / others : 0;
     if (on_threads && rows * columns > cost->most_sums)
         multiply = multiply * cost->too_many_sums / 100;
-    const int64_t share_a = sharing(tiles, &a_from), share_b = sharing(tiles, &b_from);
-    const int64_t parts = has_tensor_memory(m) && cluster_of(m, tiles) ? 2 : 1; // of B, in two CTAs
-    push(m, TIR_FORMULA_CONST, (a_from.bytes + b_from.bytes / parts) / cost->fetched);
     if (m->request->target.features & TIR_HAS_WGMMA) {
-        push_askew(m, &a_from, share_a);
-        push_askew(m, &b_from, share_b);
-    }
-    push(m, TIR_FORMULA_GET, TURNS);
-    push(m, TIR_FORMULA_MUL, 0);
-    if (m->request->target.features & TIR_HAS_WGMMA) {
-        push_past(m, tiles, &a_from, share_a);
-        push_past(m, tiles, &b_from, share_b);
+        push_copies(m, tiles, &a_from, &b_from);
+    } else {
+        const int64_t parts = has_tensor_memory(m) && cluster_of(m, tiles) ? 2 : 1; // of B
+        push(m, TIR_FORMULA_CONST, (a_from.bytes + b_from.bytes / parts) / cost->fetched);
+        push(m, TIR_FORMULA_GET, TURNS);
+        push(m, TIR_FORMULA_MUL, 0);
     }
     push(m, TIR_FORMULA_GET, TURNS);
     push(m, TIR_FORMULA_CONST, multiply + compute);
     push(m, TIR_FORMULA_MUL, 0);
     push(m, TIR_FORMULA_MAX, 0);
     push(m, TIR_FORMULA_GET, WAVES);
-    push(m, TIR_FORMULA_CONST, cost->round + waited);
+    push(m, TIR_FORMULA_CONST, is_later(dot) ? 0 : cost->round + waited);
     push(m, TIR_FORMULA_MUL, 0);
     push(m, TIR_FORMULA_ADD, 0);
     push_rounds(m, dot);

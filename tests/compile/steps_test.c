@@ -302,12 +302,12 @@ static void find_costs(const tir_artifact_kernel *kernel, const int64_t *dims, i
         costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
 }
 
-// The cycles of each configuration for this many tiles, an even number.
+// The cycles of each configuration for this many tiles, a multiple of twelve.
 static void cost_of_waves(const char *arch, int64_t tiles, int64_t costs[WAVES])
 {
     const tir_artifact_desc *desc = describe_for(STR(waves), arch);
     const tir_artifact_kernel *kernel = &desc->kernels[0];
-    const int64_t dims[] = {tiles / 2 * 64, 4096, 128}; // M, K, N
+    const int64_t dims[] = {tiles / 6 * 64, 4096, (int64_t)6 * 64}; // M, K, N
     find_costs(kernel, dims, costs);
     tir_artifact_free(desc, NULL);
 }
@@ -316,7 +316,8 @@ static void test_waves(void **state)
 {
     (void)state;
     enum { CTAS = 132, IN_GPCS = 120 };
-    int64_t one[WAVES], two[WAVES], three[WAVES], four[WAVES], fits[WAVES], more[WAVES];
+    int64_t half[WAVES], one[WAVES], two[WAVES], three[WAVES], four[WAVES], fits[WAVES],
+        more[WAVES];
     cost_of_waves("sm_90a", CTAS, one);
     cost_of_waves("sm_90a", 2 * (int64_t)CTAS, two);
     // CTAs that stay fill their pipelines once.
@@ -329,10 +330,13 @@ static void test_waves(void **state)
     cost_of_waves("sm_90a", 3 * (int64_t)CTAS, three);
     cost_of_waves("sm_90a", 4 * (int64_t)CTAS, four);
     assert_true(2 * (four[LEAVES] - three[LEAVES]) > three[LEAVES] - two[LEAVES]);
-    // A cluster costs something, and those of four leave multiprocessors idle.
-    assert_true(one[IN_TWOS] > one[STAYS]);
+    // A cluster costs something, but asks the L2 cache for less where all multiprocessors do.
+    cost_of_waves("sm_90a", IN_GPCS / 2, half);
+    assert_true(half[IN_TWOS] > half[STAYS]);
+    assert_true(one[IN_TWOS] < one[STAYS]);
+    // Those of four leave multiprocessors idle.
     cost_of_waves("sm_90a", IN_GPCS, fits);
-    cost_of_waves("sm_90a", IN_GPCS + 4, more);
+    cost_of_waves("sm_90a", IN_GPCS + 12, more);
     assert_true(more[IN_TWOS] < fits[IN_TWOS] * 1.1);
     assert_true(more[IN_FOURS] > fits[IN_FOURS] * 1.5);
     // Other targets have not been measured so.

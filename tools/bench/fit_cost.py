@@ -24,8 +24,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import configurations as stated  # pylint: disable=wrong-import-position
 
 # Members of struct tir_cost, and where the search begins.
-FIRST = {"fetched": 100, "off_lines": 50, "off_sectors": 50, "past": 3000, "round": 20,
-         "stored": 20, "uneven": 500, "memory": 3000, "unhidden": 30, "moved": 30, "start": 3000,
+FIRST = {"fetched": 140, "cached": 13000, "off_lines": 50, "off_sectors": 50, "past": 3000,
+         "round": 20, "stored": 20, "uneven": 500, "memory": 3000, "unhidden": 30, "moved": 30, "start": 3000,
          "fixed": 500, "clustered": 500, "launch": 2000, "fewest_columns": 32}
 PRODUCTS = 2300  # of tensor cores at the clock of short kernels
 BEGUN = 4250     # bytes that a tile without products moves while another one begins
@@ -92,11 +92,13 @@ class Model:
 
     def busy(self, card):
         askew = (card["off_lines"] * self.off_lines + card["off_sectors"] * self.off_sectors) / 100
-        rows = self.bm + self.bn + (self.bm / self.cn + self.bn / self.cm) * askew
-        fetch = rows * self.bk * 2 / card["fetched"]
+        asked = self.bm / self.cn + self.bn / self.cm  # rows that no other CTA asks for
+        here = self.waves * (self.bm + self.bn + asked * askew) / card["fetched"]
+        there = self.down * self.across * self.parts * asked * (1 + askew) / card["cached"]
+        fetch = numpy.maximum(here, there) * self.bk * 2
         past = ((self.down * self.bm - self.m) * self.across / self.cn +
                 (self.across * self.bn - self.n) * self.down / self.cm) * self.parts
-        fetches = self.waves * fetch + past * self.bk * 2 / card["past"]
+        fetches = fetch + past * self.bk * 2 / card["past"]
         multiply = self.waves * self.rows(card) * self.bk / PRODUCTS
         return self.rounds * (numpy.maximum(multiply, fetches) + self.waves * card["round"])
 
