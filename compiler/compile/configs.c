@@ -103,13 +103,15 @@ bool tir_compile_share(struct tir_context *cx, struct tir_func *const *configs, 
 {
     if (count <= TIR_MOST_CONFIGS && !same_params(cx, configs, count))
         return false;
-    bool is_chosen = count <= TIR_MOST_CONFIGS && part_conditions(cx, configs, count);
-    uint32_t most = is_chosen ? TIR_MOST_OWN_CONFIGS : TIR_MOST_CONFIGS;
-    if (count > most)
+    const uint32_t with_own = count <= TIR_MOST_CONFIGS ? part_conditions(cx, configs, count) : 0;
+    const bool is_own = with_own > TIR_MOST_OWN_CONFIGS;
+    const uint32_t has = is_own ? with_own : count,
+                   most = is_own ? TIR_MOST_OWN_CONFIGS : TIR_MOST_CONFIGS;
+    if (has > most)
         tir_error_at(&cx->diags, configs[0]->span, TIR_E_LIMIT,
-                     "%u configurations%s; the limit is %u", count,
-                     is_chosen ? " with conditions of their own" : "", most);
-    return count <= most;
+                     "%u configurations%s; the limit is %u", has,
+                     is_own ? " with conditions of their own" : "", most);
+    return has <= most;
 }
 
 tir_str tir_compile_config_text(struct tir_arena *arena, const struct tir_func *f)

@@ -34,7 +34,8 @@
 //                + max(turns * (multiply + compute + after / groups^2),
 //                      max(turns * (bytes of A and B + askew) / fetched,
 //                          tiles * (asked + askew) / cached)
-//                      + bytes of all tiles past the ends / past))
+//                      + bytes of all tiles past the ends / past,
+//                      waves * bytes of A and B / words or elements, where threads copy them))
 //     read  = bytes of the tensors / memory
 //     tile  = fixed + clustered (in a cluster) + sum over each store of bytes / stored (+ uneven)
 //     cycles = start + waves * tile + max(busy, read) + unhidden * min(busy, read)
@@ -207,40 +208,68 @@ static struct source source_of(const struct model *m, struct tir_value *operand)
     return source;
 }
 
+// The tensor that an operand is loaded from, or NULL.
+static const struct tir_value *tensor_of(const struct source *from)
+{
+    const struct tir_value *base = from->load ? tir_ref_base(from->load) : NULL;
+    return base && base->type->space == TIR_SPACE_GLOBAL && base->type->rank ? base : NULL;
+}
+
+// The kernel's tensor that it is; NULL: it is scratch memory.
+static const struct tir_param *param_of(const struct model *m, const struct tir_value *tensor)
+{
+    for (uint32_t i = 0; i < m->f->param_count; i++)
+        if (m->f->params[i].value == tensor && !m->f->params[i].is_scratch)
+            return &m->f->params[i];
+    return NULL;
+}
+
+// Adds `more` where the rows of the tensor are no multiples of that many bytes.
+static void push_off(struct model *m, const struct tir_param *p, int64_t bytes, int64_t more)
+{
+    const struct tir_type *t = p->value->type;
+    const struct tir_param_dim *row = &p->dims[t->rank - 1];
+    push(m, row->dim < 0 ? TIR_FORMULA_CONST : TIR_FORMULA_DIM,
+         row->dim < 0 ? row->constant : row->dim);
+    push(m, TIR_FORMULA_CONST, TIR_MAX(1, bytes * 8 / TIR_MAX(8, tir_elems[t->elem].bits)));
+    push(m, TIR_FORMULA_MOD, 0);
+    push(m, TIR_FORMULA_CONST, 0);
+    push(m, TIR_FORMULA_NE, 0);
+    push(m, TIR_FORMULA_CONST, more);
+    push(m, TIR_FORMULA_MUL, 0);
+    push(m, TIR_FORMULA_ADD, 0);
+}
+
 // Adds as many bytes of an operand, which `together` CTAs share, as take the time for which copies
 // last longer where its rows do not begin at whole lines. How long those of scratch tensors are is
 // taken not to be known.
 static void push_askew(struct model *m, const struct source *from, int64_t together)
 {
     const struct tir_cost *cost = cost_of(m);
-    const struct tir_type *t = from->load ? tir_ref_base(from->load)->type : NULL;
-    if (!t || t->space != TIR_SPACE_GLOBAL || !t->rank)
+    const struct tir_value *tensor = tensor_of(from);
+    const int64_t lines = from->bytes / together * cost->off_lines / 100;
+    if (!tensor)
         return;
-    const struct tir_param *p = NULL;
-    for (uint32_t i = 0; i < m->f->param_count; i++)
-        if (m->f->params[i].value == tir_ref_base(from->load))
-            p = &m->f->params[i];
-    const struct {
-        int64_t bytes, more;
-    } steps[] = {{128, from->bytes / together * cost->off_lines / 100},
-                 {32, from->bytes / together * cost->off_sectors / 100}};
-    if (!p || p->is_scratch) {
-        push(m, TIR_FORMULA_CONST, steps[0].more);
+    const struct tir_param *p = param_of(m, tensor);
+    if (!p) {
+        push(m, TIR_FORMULA_CONST, lines);
         push(m, TIR_FORMULA_ADD, 0);
         return;
     }
-    const struct tir_param_dim *row = &p->dims[t->rank - 1];
-    for (uint32_t i = 0; i < TIR_COUNT_OF(steps); i++) {
-        push(m, row->dim < 0 ? TIR_FORMULA_CONST : TIR_FORMULA_DIM,
-             row->dim < 0 ? row->constant : row->dim);
-        push(m, TIR_FORMULA_CONST, steps[i].bytes * 8 / TIR_MAX(8, tir_elems[t->elem].bits));
-        push(m, TIR_FORMULA_MOD, 0);
-        push(m, TIR_FORMULA_CONST, 0);
-        push(m, TIR_FORMULA_NE, 0);
-        push(m, TIR_FORMULA_CONST, steps[i].more);
-        push(m, TIR_FORMULA_MUL, 0);
-        push(m, TIR_FORMULA_ADD, 0);
-    }
+    push_off(m, p, 128, lines);
+    push_off(m, p, 32, from->bytes / together * cost->off_sectors / 100);
+}
+
+// Adds the time in which threads copy an operand whose rows are no multiples of 16 bytes.
+static void push_by_threads(struct model *m, const struct source *from)
+{
+    const struct tir_cost *cost = cost_of(m);
+    const struct tir_value *tensor = tensor_of(from);
+    const struct tir_param *p = tensor ? param_of(m, tensor) : NULL;
+    if (!p)
+        return;
+    push_off(m, p, 16, from->bytes / cost->words);
+    push_off(m, p, 4, from->bytes / cost->elements);
 }
 
 // The dimension of the loop that the slice of the load begins at along its dimension `at`, or -1.
@@ -482,6 +511,14 @@ static void push_product(struct model *m, const struct tir_inst *tiles, const st
         push(m, TIR_FORMULA_CONST, (a_from.bytes + b_from.bytes / parts) / cost->fetched);
         push(m, TIR_FORMULA_GET, TURNS);
         push(m, TIR_FORMULA_MUL, 0);
+    }
+    if (m->f->own_count) { // there are variants for such rows; those of the first one have factors
+        push(m, TIR_FORMULA_CONST, 0);
+        push_by_threads(m, &a_from);
+        push_by_threads(m, &b_from);
+        push(m, TIR_FORMULA_GET, WAVES);
+        push(m, TIR_FORMULA_MUL, 0);
+        push(m, TIR_FORMULA_MAX, 0);
     }
     push(m, TIR_FORMULA_GET, TURNS);
     push(m, TIR_FORMULA_CONST, multiply + compute);

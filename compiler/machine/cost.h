@@ -20,6 +20,7 @@ struct tir_cost {
     int64_t cached;  // bytes that the L2 cache gives all multiprocessors, a cycle
     // Percent longer where rows do not begin at multiples of 128 bytes; beside that, of 32.
     int64_t off_lines, off_sectors;
+    int64_t words, elements; // bytes that the threads of a CTA copy so, a cycle
     int64_t past;       // bytes past the end of a tensor that the card fills with zeros, a cycle
     int64_t computed;   // elements of operands that an operation makes, a cycle
     int64_t converted;  // the same of operands that follow from no product, in registers of 32 bits

@@ -277,6 +277,31 @@ static void test_unaligned(void **state)
     tir_artifact_free(desc, NULL);
 }
 
+// Rows of whole words are copied by threads where no element is copied often, and else to aligned
+// rows first; rows of odd length always, since threads copy single elements of those.
+static void test_words(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t dims[3]; // M, K, N
+        bool are_words;
+    } cases[] = {
+        {{4000, 8002, 8}, true},     {{10, 6420, 5969}, true},    {{690, 3330, 16}, true},
+        {{4000, 8003, 8}, false},    {{3000, 5001, 64}, false},   {{700, 4002, 700}, false},
+        {{4100, 4100, 4100}, false}, {{2050, 2052, 2050}, false}, {{500, 502, 500}, false}};
+    const tir_artifact_desc *desc = describe(read_file(matmul_path));
+    const tir_artifact_kernel *kernel = &desc->kernels[0];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t words = 0;
+        for (uint32_t k = 0; k < kernel->sequence_count; k++)
+            if (strstr(kernel->configs[kernel->sequences[k].config].ptr, "WORDS=true"))
+                words = cost_of(&kernel->sequences[k].cost, cases[i].dims);
+        assert_true(words > 0);
+        assert_true((words < cost_of_copied(kernel, cases[i].dims)) == cases[i].are_words);
+    }
+    tir_artifact_free(desc, NULL);
+}
+
 // A product by 64 x 64: CTAs that leave or stay, with few stages or all that fit, and in clusters.
 static const char waves[] =
     "kernel waves<STAY = false, STAGES = 2, CM = 1, CN = 1>(\n"
@@ -606,6 +631,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_past),          cmocka_unit_test(test_by_place),
         cmocka_unit_test(test_shared_copies), cmocka_unit_test(test_converted),
         cmocka_unit_test(test_rows),          cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_words),
     };
     if (argc < 6) {
         fprintf(stderr, "steps_test: five files are needed\n");

@@ -113,11 +113,13 @@ def gemm():
         yield ["matmul.tir", *tile, *how, "M=3", "N=129", "K=777"]
     yield ["matmul.tir", "M=64", "N=64", "K=8192"]  # the model takes sums that CTAs share
     yield ["matmul.tir", "M=65", "N=63", "K=3001"]  # and rows that are copied first
+    yield ["matmul.tir", "--arch=sm_90a", "M=300", "N=7", "K=1502"]  # and words of rows
+    yield ["matmul.tir", "--arch=sm_90a", "M=5", "N=300", "K=1502", "A=randn,pad=2", "D=randn,pad=5"]
     for k in [0, 1, 16]:
         yield ["matmul.tir", "M=5", "N=9", f"K={k}"]
     for tile in configurations("03_gemm/matmul.tir"):  # a cluster's tiles and a bit, three rounds
         m, n = (int(tile[edge]) * int(tile[together]) for edge, together in (("BM", "CM"), ("BN", "CN")))
-        k = 2 * int(tile["BK"]) + (9 if tile["PAD"] == "true" else 8)
+        k = 2 * int(tile["BK"]) + (9 if tile["PAD"] == "true" else 10 if "WORDS" in tile else 8)
         yield ["matmul.tir", "--arch=sm_90a", *(word for name, value in tile.items()
                                                 for word in ("-D", f"{name}={value}")),
                f"M={m + 3}", f"N={n + 8}", f"K={k}"]
