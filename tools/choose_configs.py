@@ -151,7 +151,8 @@ class Kernel:
     def __init__(self, options):
         self.options, self.path = options, pathlib.Path(options.kernel)
         self.text = self.path.read_text(encoding="utf-8")
-        self.own = [tuple(config.items()) for config in stated.configurations(self.path) if "needs" not in config]
+        self.own = [tuple((name, value) for name, value in config.items() if name != "needs")
+                    for config in stated.configurations(self.path) if config.get("needs", "wgmma") == "wgmma"]
         if not self.own:
             sys.exit(f"{self.path} has no configurations")
 

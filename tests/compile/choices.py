@@ -36,6 +36,8 @@ def card(path):
 
 def configurations(path):
     for config in stated.configurations(path):
+        if config.get("needs") == "wgmma":
+            continue
         c = {**DEFAULTS, **{name: {"true": True, "false": False}.get(value, value) for name, value in config.items()}}
         yield {k: int(v) if isinstance(v, str) and v.isdigit() else v for k, v in c.items()}
 

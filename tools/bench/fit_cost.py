@@ -38,11 +38,11 @@ POOR = 0.1       # regret above counts twice
 
 
 def configurations(path):
-    """The metas of the configurations that every target has as arrays, in their order."""
+    """The metas of the configurations for wgmma as arrays, in their order."""
     names = {"BM": 0, "BN": 0, "BK": 64, "SPLIT": 0, "FLIP": 0, "PAD": 0, "CM": 1, "CN": 1}
     rows = [{**names, **{name: {"true": 1, "false": 0}.get(value) or int(value)
-                         for name, value in config.items()}}
-            for config in stated.configurations(path) if "needs" not in config]
+                         for name, value in config.items() if name != "needs"}}
+            for config in stated.configurations(path) if config.get("needs", "wgmma") == "wgmma"]
     return {name: numpy.array([row[name] for row in rows], float) for name in names}
 
 
