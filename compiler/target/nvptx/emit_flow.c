@@ -43,13 +43,22 @@ static V *yielded(struct emit *e, const struct tir_block *block, struct tir_valu
     return values;
 }
 
+static bool does_nothing(const struct tir_block *block)
+{
+    return !block->first || block->first == tir_yield_of(block);
+}
+
 static void emit_if(struct emit *e, const struct tir_inst *inst)
 {
-    LLVMBasicBlockRef arms[2] = {tir_emit_block(e, "then"), tir_emit_block(e, "else")}, ends[2];
+    const uint32_t count = inst->result_count || !does_nothing(inst->regions[1]) ? 2 : 1;
+    LLVMBasicBlockRef arms[2], ends[2];
+    arms[0] = tir_emit_block(e, "then");
+    arms[1] = count == 2 ? tir_emit_block(e, "else") : NULL;
     LLVMBasicBlockRef join = tir_emit_block(e, "join");
-    LLVMBuildCondBr(e->b, tir_emit_value(e, inst->operands[0]), arms[0], arms[1]);
+    LLVMBuildCondBr(e->b, tir_emit_value(e, inst->operands[0]), arms[0],
+                    count == 2 ? arms[1] : join);
     V *values[2];
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         tir_emit_at(e, arms[i]);
         tir_emit_insts(e, inst->regions[i]);
         values[i] = yielded(e, inst->regions[i], inst->results, inst->result_count);

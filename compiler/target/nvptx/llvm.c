@@ -13,17 +13,21 @@
 #include <llvm-c/Support.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
-#define TRIPLE        "nvptx64-nvidia-cuda"
-#define MOST_IDLE     8         // target machines
-#define KEPT_BYTES    (8 << 20) // of a heap, for the next compilation
+#define TRIPLE         "nvptx64-nvidia-cuda"
+#define MOST_IDLE      8         // target machines
+#define KEPT_BYTES     (8 << 20) // of a heap, for the next compilation
 
 // Our IR is in SSA form and clean already, and codegen runs address and loop passes of its own.
 // What is left is what emission one operation at a time could not see: values that it repeats (gvn
 // without what it knows about memory) and what folds; that pays for itself in codegen. Buffers of a
 // thread become registers where they can.
-#define CLEAN         "gvn<no-pre;no-load-pre;no-memdep>,instcombine<no-verify-fixpoint>,simplifycfg"
-#define PASSES        "function(" CLEAN ")"
-#define BUFFER_PASSES "function(sroa," CLEAN ")"
+//
+// Where LLVM sees no elements, little folds: what is left is arithmetic on places, once for a tile
+// or a stage, and codegen and ptxas make the same of it.
+#define REPEATED       "gvn<no-pre;no-load-pre;no-memdep>"
+#define PLACE_PASSES   REPEATED ",simplifycfg"
+#define ELEMENT_PASSES REPEATED ",instcombine<no-verify-fixpoint>,simplifycfg"
+#define BUFFER_PASSES  "sroa," ELEMENT_PASSES
 
 struct boundary { // one protected call
     struct tir_llvm *ll;
@@ -303,11 +307,62 @@ static void widen_extremes(struct tir_llvm *ll)
             }
 }
 
+// Several values at once, of which a flag is not the last: those of a matrix.
+static bool is_of_elements(LLVMTypeRef type)
+{
+    switch (LLVMGetTypeKind(type)) {
+    case LLVMVoidTypeKind:
+    case LLVMIntegerTypeKind:
+    case LLVMPointerTypeKind:
+        return false;
+    case LLVMStructTypeKind: {
+        LLVMTypeRef last = LLVMStructGetTypeAtIndex(type, LLVMCountStructElementTypes(type) - 1);
+        return LLVMGetTypeKind(last) != LLVMIntegerTypeKind || LLVMGetIntTypeWidth(last) > 1;
+    }
+    default: // floats and vectors
+        return true;
+    }
+}
+
+// Does the instruction move or make elements? Tensor copies, products whose sums are registers of
+// inline PTX, and stores of these do not: they have places alone.
+static bool sees_elements(LLVMValueRef v)
+{
+    switch (LLVMGetInstructionOpcode(v)) {
+    case LLVMAlloca:
+    case LLVMLoad:
+    case LLVMStore:
+    case LLVMAtomicRMW:
+    case LLVMAtomicCmpXchg:
+        return true;
+    case LLVMCall:
+        if (LLVMIsAInlineAsm(LLVMGetCalledValue(v)) &&
+            LLVMGetTypeKind(LLVMTypeOf(v)) != LLVMVoidTypeKind)
+            return true;
+        break;
+    default:
+        break;
+    }
+    return is_of_elements(LLVMTypeOf(v));
+}
+
+static const char *passes_for(LLVMValueRef f, bool has_buffers)
+{
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef v = LLVMGetFirstInstruction(b); v; v = LLVMGetNextInstruction(v))
+            if (sees_elements(v))
+                return has_buffers ? BUFFER_PASSES : ELEMENT_PASSES;
+    return PLACE_PASSES;
+}
+
 bool tir_llvm_optimize(struct tir_llvm *ll)
 {
-    const char *passes = ll->has_buffers ? BUFFER_PASSES : PASSES;
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(ll->module, passes, ll->machine, options);
+    LLVMErrorRef error = NULL;
+    for (LLVMValueRef f = LLVMGetFirstFunction(ll->module); f && !error; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f))
+            error =
+                LLVMRunPassesOnFunction(f, passes_for(f, ll->has_buffers), ll->machine, options);
     LLVMDisposePassBuilderOptions(options);
     if (error) {
         char *message = LLVMGetErrorMessage(error);
