@@ -110,6 +110,25 @@ def products(bench, n):
               f"{times[0] / ms:5.3f} of nt, error {error:.0e}", flush=True)
 
 
+def turned(bench, n):
+    """Elements that wgmma takes with K contiguous alone: B with rows along N and along K."""
+    for element in ("e4m3", "i8", "tf32"):
+        a, b = (torch.randn(n, n, device="cuda") for _ in range(2))
+        if element == "i8":
+            a, b = (x.clamp(-4, 4).to(torch.int8) for x in (a, b))
+        elif element == "e4m3":
+            a, b = (x.to(torch.float8_e4m3fn) for x in (a, b))
+        want, calls, errors = a.float() @ b.float(), [], []
+        for kernel, right in (("nn", b), ("nt", b.T.contiguous())):
+            out = poisoned(n, n)
+            calls.append(bench.launch(f"operands.{kernel}_{element}", a, right, out))
+            calls[-1]()
+            errors.append(bench.check(f"{kernel} {element}", out, want))
+        for name, ms, error in zip(("nn", "nt"), bench.times(calls), errors):
+            print(f"{n:6} {name} {element:12} {ms:8.4f} ms {2 * n ** 3 / ms / 1e9:6.0f} TFLOP/s, "
+                  f"error {error:.0e}", flush=True)
+
+
 def thin(bench, m, n, k):
     """Split-K beside cuBLAS, by the number of parts, and what a launch of the product's own choice takes."""
     a, b, out = normal(m, k), normal(n, k), poisoned(m, n)
@@ -182,6 +201,7 @@ def main():
     if not options.attention:
         for n in (4096, 8192):
             products(bench, n)
+        turned(bench, 4096)
         thin(bench, 256, 256, 65536)
     for size in (64, 128):
         for causal in (False, True):

@@ -65,6 +65,7 @@ struct stream {
     struct sources in_puts;     // of those that another role computes
     struct sources *marked;     // of these two: where find_operands puts what it finds
     struct bitset are_copies;   // results of loads that go to shared memory as they are
+    struct bitset are_turned;   // of those that the other role transposes on the way
     bool on_warpgroups;         // the kernel's products are
     const char *no_puts;        // why nothing is copied ahead of what puts compute; NULL: it can be
     VEC(struct tir_inst *) loads;
@@ -152,6 +153,7 @@ static void find_operands(struct stream *s)
         both[i]->buffers = bitset_new(s->cx->scratch, s->f->value_count);
     }
     s->are_copies = bitset_new(s->cx->scratch, s->f->value_count);
+    s->are_turned = bitset_new(s->cx->scratch, s->f->value_count);
     for (const struct tir_inst *inst = s->body->first; inst; inst = inst->next) {
         s->multiplies |= inst->op == TIR_OP_DOT;
         if (inst->op == TIR_OP_STORE && tir_ref_base(inst)->type->space == TIR_SPACE_SHARED &&
@@ -167,7 +169,8 @@ static void find_operands(struct stream *s)
             if (stays_in_registers(inst, i))
                 continue;
             v = tir_brought(tir_unturned(v, &turned));
-            bool is_new = bitset_insert(&s->are_copies, v->id);
+            const bool is_copy = !s->on_warpgroups || tir_stages_straight(s->cx->target, inst, i);
+            bool is_new = bitset_insert(is_copy ? &s->are_copies : &s->are_turned, v->id);
             int64_t *bytes = comes_by_copy(s, inst, i, v) ? &s->bytes : &s->operand_bytes;
             if (is_new && tir_type_is_tile(v->type))
                 *bytes += tir_type_bytes(v->type) * tir_crew_of(s->f, inst).groups;

@@ -3,9 +3,10 @@
 //
 // A wgmma multiplies 64 rows by up to 256 columns for four warps (PTX ISA, "Asynchronous warpgroup
 // level matrix instructions"). B, and A unless it is in registers, lie in shared memory, with K
-// contiguous unless elements have 16 bits. It pays if tensor copies fill that memory, so tensor
-// copies must be able to move operands that are loaded unchanged; or threads, where index tiles
-// name rows or elements or a mask cuts them, which no tensor copy can follow.
+// contiguous unless elements have 16 bits; the role that copies turns others while it stores them.
+// It pays if tensor copies fill that memory, so tensor copies must be able to move operands that
+// are loaded unchanged; or threads, where index tiles name rows or elements or a mask cuts them,
+// which no tensor copy can follow.
 //
 // Each product is decided by itself, for the number of warpgroups that lets most of the work run
 // there: the accumulator, and other tiles in registers while the product runs, must leave room for
@@ -44,7 +45,9 @@ struct plan {
     struct tir_pass_cx *cx;
     struct tir_ranges *ranges;
     struct tir_pressure *pressure;
-    bool computes; // a role beside that of the products computes operands
+    bool turns;      // a role beside that of the products may transpose operands
+    bool asks_turns; // some product needs that
+    bool computes;   // that role computes operands
     VEC(struct product) products;
 };
 
@@ -141,8 +144,12 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
         p->computes |= !follows_from_products(p, x);
         return NULL;
     }
-    if (bits != 16 && (turned ? 1 - k_dim : k_dim) != 1)
-        return "wgmma transposes only 16-bit elements, and K is not contiguous";
+    if (bits != 16 && (turned ? 1 - k_dim : k_dim) != 1) {
+        p->asks_turns = true;
+        if (!p->turns || follows_from_products(p, x))
+            return "wgmma transposes only 16-bit elements, and K is not contiguous";
+        p->computes = true;
+    }
     p->computes |= tir_pressure_needs(p->pressure, x); // loaded once, and stored from registers
     const char *why = tir_tma_refusal(p->f, p->cx->target, p->ranges, load);
     return why && tir_takes_tiles(load, TIR_LOAD_MASK) ? refuse_by_threads(p, x, why) : why;
@@ -315,8 +322,8 @@ static uint32_t registers_of(const struct plan *p, uint32_t groups)
 {
     uint32_t given =
         tir_role_registers(groups, p->computes ? TIR_ROLE_COMPUTES : TIR_ROLE_COPIES).math;
-    uint32_t beside = groups > TIR_BUDGET_PRODUCT_GROUPS ? 0 : WARPGROUP;
-    return given ? given : tir_launch_registers(groups * WARPGROUP + beside);
+    const uint32_t beside = groups > TIR_BUDGET_PRODUCT_GROUPS ? 0 : p->computes ? groups : 1;
+    return given ? given : tir_launch_registers((groups + beside) * WARPGROUP);
 }
 
 static const char *refuse_on(const struct plan *p, const struct product *product, uint32_t groups)
@@ -391,13 +398,27 @@ static bool plan_roles(struct plan *p, bool apply)
     return any;
 }
 
-static uint32_t plan_kernel(struct plan *p)
+static uint32_t plan_with(struct plan *p, bool turns)
 {
     const char *kernel = refuse_kernel(p);
     kernel = kernel ? kernel : refuse_memory(p);
+    p->turns = turns;
+    p->computes = false;
     vec_foreach(struct product, product, &p->products)
         product->why = kernel ? kernel : refuse_dot(p, product->dot);
     return choose_groups(p);
+}
+
+// A role that transposes operands takes registers from the products: it is for those that run on
+// warpgroups by it alone.
+static uint32_t plan_kernel(struct plan *p)
+{
+    const uint32_t groups = plan_with(p, false);
+    const int64_t work = groups ? work_on(p, groups) : 0;
+    if (!p->asks_turns)
+        return groups;
+    const uint32_t with_turns = plan_with(p, true);
+    return with_turns && work_on(p, with_turns) > work ? with_turns : plan_with(p, false);
 }
 
 bool tir_may_use_warpgroups(struct tir_func *f, struct tir_pass_cx *cx)
