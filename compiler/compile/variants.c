@@ -268,7 +268,10 @@ static bool may_use_warpgroups(struct tir_context *cx, const struct tir_request 
     struct tir_pass_cx pass = {
         .scratch = &cx->scratch, .diags = &cx->diags, .target = &request->target};
     f->facts = ALL_FACTS;
-    return tir_may_use_warpgroups(f, &pass);
+    if (tir_may_use_warpgroups(f, &pass))
+        return true;
+    struct tir_func *padded = tir_func_clone(f); // as the layout pass will see it
+    return tir_pass_pad(padded, &pass) == TIR_CHANGED && tir_may_use_warpgroups(padded, &pass);
 }
 
 static void add_product(struct tir_context *cx, const struct tir_request *request,

@@ -15,8 +15,9 @@
 //
 // Threads take equal parts of a tile, and there are powers of two of them: of 33 x 61 elements each
 // thread would hold all, and 50 x 50 x 50 is no multiple of an mma. Extents grow by the smallest
-// powers of two that help. What the padding holds is not specified; it never leaves the kernel:
-// - a store or an atomic has a mask;
+// powers of two that help, and those of products by what wgmma takes. What the padding holds is not
+// specified; it never leaves the kernel:
+// - a store or an atomic has a mask, unless the tensor ends there;
 // - a load has one unless its tensor is an input, where the padding takes what lies there;
 // - a reduction replaces the padding by what changes no result; one with a function that has no
 //   such element gets a second tile, which says what lies inside (partial.c); a scan never sees
@@ -35,6 +36,7 @@
 #include "machine/product.h"
 #include "pass/layout/extents.h"
 #include "pass/layout/layout.h"
+#include "pass/layout/operand.h"
 #include "pass/layout/partial.h"
 #include "pass/layout/staging.h"
 #include "pass/pass.h"
@@ -197,6 +199,74 @@ static void grow_alike(struct pad *p, const struct tir_tile_dims *tile)
     tir_extents_settle(&p->extents);
 }
 
+// Does the tensor end along dimension `dim` of the tile where the tile did, or before? Then the
+// padding lies outside the tensor: there a load is 0 and a store does nothing, without a mask.
+static bool ends_with_tensor(const struct pad *p, const struct tir_inst *access, int64_t size,
+                             uint32_t dim)
+{
+    const struct tir_param *param = tir_param_of(p->f, tir_ref_base(access));
+    const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
+    int64_t start;
+    for (uint32_t d = 0; param && box && d < box->list_count; d++)
+        if (box->list[d] && !dim--)
+            return box->list[d] > 0 && param->dims[d].dim < 0 &&
+                   tir_is_const_int(tir_ref_indices(access)[d], &start) &&
+                   start + size >= param->dims[d].constant;
+    return false;
+}
+
+// Dimension *dim of a tile that is reordered or in another shape, in the tile that it is made of.
+// False: it is no dimension there.
+static bool dimension_before(const struct pad *p, const struct tir_inst *inst, uint32_t *dim)
+{
+    if (inst->op == TIR_OP_PERMUTE) {
+        *dim = (uint32_t)tir_attr_find(inst, TIR_ATTR_permutation)->list[*dim];
+        return true;
+    }
+    if (inst->op != TIR_OP_RESHAPE || !tir_type_is_tile(inst->operands[0]->type))
+        return false;
+    const struct tir_type *from = p->was[inst->operands[0]->id], *to = p->was[inst->results[0]->id];
+    for (uint32_t i = 0, j = 0; i < from->rank || j < to->rank;) {
+        const uint32_t begin = i, first = j;
+        tir_shape_group(from, &i, to, &j);
+        if (*dim < first || *dim >= j)
+            continue;
+        int64_t count = 1;
+        for (uint32_t d = begin; d < i; d++)
+            count *= from->shape[d];
+        for (uint32_t d = begin; d < i; d++)
+            if (from->shape[d] == count && to->shape[*dim] == count) { // all others have size 1
+                *dim = d;
+                return true;
+            }
+        return false;
+    }
+    return false;
+}
+
+// Warpgroups that share the columns of a product with so many rows: two multiply where another
+// product has rows for both.
+static int64_t column_groups(const struct pad *p, int64_t rows)
+{
+    bool for_two = false;
+    vec_foreach(struct tir_inst *, it, &p->dots)
+        for_two |= (*it)->results[0]->type->shape[0] % (2 * TIR_WGMMA_ROWS) == 0;
+    return for_two && rows == TIR_WGMMA_ROWS ? 2 : 1;
+}
+
+// Of a dimension that is contiguous in operand x, for wgmma: it takes swizzled lines of 32 bytes or
+// more. Longer ones are copied and read faster: lines of 64 where the tensor ends with the tile, so
+// that no more is loaded, and a quarter more is multiplied at most (docs/decisions/087).
+static int64_t line_granule(const struct pad *p, struct tir_value *x, uint32_t dim, int64_t groups)
+{
+    const int64_t size = x->type->shape[dim], least = groups * 256 / tir_elems[x->type->elem].bits;
+    const int64_t longer = (int64_t)tir_align_up((uint64_t)size, (uint64_t)(2 * least));
+    while (x->def && dimension_before(p, x->def, &dim))
+        x = x->def->operands[0];
+    const bool ends = x->def && x->def->op == TIR_OP_LOAD && ends_with_tensor(p, x->def, size, dim);
+    return ends && 4 * longer <= 5 * size ? 2 * least : least;
+}
+
 // A product whose types have an mma gets its shape, where that costs little.
 static void pad_product(struct pad *p, const struct tir_inst *dot)
 {
@@ -210,7 +280,14 @@ static void pad_product(struct pad *p, const struct tir_inst *dot)
     struct tir_tile_dim *k = &tir_extents_at(&p->extents, dot, TIR_DOT_A)[1];
     struct tir_tile_dim *const dims[] = {tir_tile_dim_class(rows), tir_tile_dim_class(columns),
                                          tir_tile_dim_class(k)};
-    const int64_t granules[] = {TIR_MMA_ROWS, TIR_MMA_COLUMNS, product->depth};
+    int64_t granules[] = {TIR_MMA_ROWS, TIR_MMA_COLUMNS, product->depth};
+    const int64_t m = (int64_t)tir_align_up((uint64_t)padded(rows), TIR_MMA_ROWS);
+    if (p->cx->target->features & TIR_HAS_WGMMA && !p->f->grid_count && m % TIR_WGMMA_ROWS == 0) {
+        bool turned;
+        tir_unturned(dot->operands[TIR_DOT_B], &turned);
+        granules[turned ? 2 : 1] = line_granule(p, dot->operands[TIR_DOT_B], turned ? 0 : 1,
+                                                turned ? 1 : column_groups(p, m));
+    }
     int64_t grows_to = 1, count = 1;
     for (uint32_t i = 0; i < TIR_COUNT_OF(dims); i++) {
         const bool stays = dims[i]->keeper || dims[i]->size == 1;
@@ -268,8 +345,6 @@ static struct tir_value *inside(struct pad *p, struct tir_builder *b, const stru
     return all;
 }
 
-#define ALL_DIMS UINT32_MAX
-
 static void mask_out(struct pad *p, struct tir_inst *access, uint32_t operand,
                      const struct tir_type *was, struct tir_tile_dim *dims, uint32_t which)
 {
@@ -306,10 +381,13 @@ static void pad_access(struct pad *p, struct tir_inst *access, const struct tir_
     if (!tir_type_is_tile(was))
         return;
     pad_box(p, access, dims);
+    uint32_t which = 0;
+    for (uint32_t d = 0; d < was->rank; d++)
+        which |= (uint32_t)!ends_with_tensor(p, access, was->shape[d], d) << d;
     if (access->op != TIR_OP_LOAD)
-        mask_out(p, access, TIR_STORE_MASK, was, dims, ALL_DIMS);
+        mask_out(p, access, TIR_STORE_MASK, was, dims, which);
     else if (!may_read_beside(p, access))
-        mask_out(p, access, TIR_LOAD_MASK, was, dims, ALL_DIMS);
+        mask_out(p, access, TIR_LOAD_MASK, was, dims, which);
 }
 
 // The value that a where takes from outside the tile.
@@ -377,51 +455,6 @@ static bool pads_with_zero(const struct tir_inst *load)
     const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
     return !pad || (pad->kind == TIR_VALUE_CONST &&
                     (tir_elem_is_float(pad->type->elem) ? pad->constant.f == 0 : !pad->constant.i));
-}
-
-// Does the tensor end along dimension `dim` of the tile where the tile did, or before? Then the
-// padding lies outside the tensor, and the load is 0 there without a mask.
-static bool ends_with_tensor(const struct pad *p, const struct tir_inst *load, int64_t size,
-                             uint32_t dim)
-{
-    const struct tir_param *param = tir_param_of(p->f, tir_ref_base(load));
-    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
-    int64_t start;
-    for (uint32_t d = 0; param && box && d < box->list_count; d++)
-        if (box->list[d] && !dim--)
-            return box->list[d] > 0 && param->dims[d].dim < 0 &&
-                   tir_is_const_int(tir_ref_indices(load)[d], &start) &&
-                   start + size >= param->dims[d].constant;
-    return false;
-}
-
-// Dimension *dim of a tile that is reordered or in another shape, in the tile that it is made of.
-// False: it is no dimension there.
-static bool dimension_before(const struct pad *p, const struct tir_inst *inst, uint32_t *dim)
-{
-    if (inst->op == TIR_OP_PERMUTE) {
-        *dim = (uint32_t)tir_attr_find(inst, TIR_ATTR_permutation)->list[*dim];
-        return true;
-    }
-    if (inst->op != TIR_OP_RESHAPE || !tir_type_is_tile(inst->operands[0]->type))
-        return false;
-    const struct tir_type *from = p->was[inst->operands[0]->id], *to = p->was[inst->results[0]->id];
-    for (uint32_t i = 0, j = 0; i < from->rank || j < to->rank;) {
-        const uint32_t begin = i, first = j;
-        tir_shape_group(from, &i, to, &j);
-        if (*dim < first || *dim >= j)
-            continue;
-        int64_t count = 1;
-        for (uint32_t d = begin; d < i; d++)
-            count *= from->shape[d];
-        for (uint32_t d = begin; d < i; d++)
-            if (from->shape[d] == count && to->shape[*dim] == count) { // all others have size 1
-                *dim = d;
-                return true;
-            }
-        return false;
-    }
-    return false;
 }
 
 // Operand i of a dot is 0 beyond its K, dimension k: the load that it comes from sees to it, or a
