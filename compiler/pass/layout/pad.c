@@ -267,7 +267,30 @@ static int64_t line_granule(const struct pad *p, struct tir_value *x, uint32_t d
     return ends && 4 * longer <= 5 * size ? 2 * least : least;
 }
 
-// A product whose types have an mma gets its shape, where that costs little.
+enum { ROWS, COLUMNS, DEPTH, PRODUCT_DIMS }; // of a product
+
+// Gives the dimensions of a product multiples of these. False: that costs too much.
+static bool pad_to(struct pad *p, struct tir_tile_dim *const dims[PRODUCT_DIMS],
+                   const int64_t granules[PRODUCT_DIMS])
+{
+    int64_t grows_to = 1, count = 1;
+    for (uint32_t i = 0; i < PRODUCT_DIMS; i++) {
+        const bool stays = dims[i]->keeper || dims[i]->size == 1;
+        if (stays && dims[i]->size % granules[i])
+            return false;
+        grows_to *= (int64_t)tir_align_up((uint64_t)padded(dims[i]), (uint64_t)granules[i]);
+        count *= dims[i]->size;
+    }
+    if (grows_to > TIR_BUDGET_PADDED_WORK * count)
+        return false;
+    for (uint32_t i = 0; i < PRODUCT_DIMS; i++)
+        if (padded(dims[i]) % granules[i])
+            dims[i]->granule = TIR_MAX(dims[i]->granule, granules[i]);
+    tir_extents_settle(&p->extents);
+    return true;
+}
+
+// A product whose types have an mma gets the shape of one: of a wgmma, or else of an mma.sync.
 static void pad_product(struct pad *p, const struct tir_inst *dot)
 {
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
@@ -280,28 +303,18 @@ static void pad_product(struct pad *p, const struct tir_inst *dot)
     struct tir_tile_dim *k = &tir_extents_at(&p->extents, dot, TIR_DOT_A)[1];
     struct tir_tile_dim *const dims[] = {tir_tile_dim_class(rows), tir_tile_dim_class(columns),
                                          tir_tile_dim_class(k)};
-    int64_t granules[] = {TIR_MMA_ROWS, TIR_MMA_COLUMNS, product->depth};
     const int64_t m = (int64_t)tir_align_up((uint64_t)padded(rows), TIR_MMA_ROWS);
+    int64_t granules[] = {TIR_MMA_ROWS, TIR_MMA_COLUMNS, product->depth};
     if (p->cx->target->features & TIR_HAS_WGMMA && !p->f->grid_count && m % TIR_WGMMA_ROWS == 0) {
         bool turned;
         tir_unturned(dot->operands[TIR_DOT_B], &turned);
-        granules[turned ? 2 : 1] = line_granule(p, dot->operands[TIR_DOT_B], turned ? 0 : 1,
-                                                turned ? 1 : column_groups(p, m));
-    }
-    int64_t grows_to = 1, count = 1;
-    for (uint32_t i = 0; i < TIR_COUNT_OF(dims); i++) {
-        const bool stays = dims[i]->keeper || dims[i]->size == 1;
-        if (stays && dims[i]->size % granules[i])
+        int64_t lines[] = {granules[ROWS], granules[COLUMNS], granules[DEPTH]};
+        lines[turned ? DEPTH : COLUMNS] = line_granule(p, dot->operands[TIR_DOT_B], turned ? 0 : 1,
+                                                       turned ? 1 : column_groups(p, m));
+        if (pad_to(p, dims, lines))
             return;
-        grows_to *= (int64_t)tir_align_up((uint64_t)padded(dims[i]), (uint64_t)granules[i]);
-        count *= dims[i]->size;
     }
-    if (grows_to > TIR_BUDGET_PADDED_WORK * count)
-        return;
-    for (uint32_t i = 0; i < TIR_COUNT_OF(dims); i++)
-        if (padded(dims[i]) % granules[i])
-            dims[i]->granule = TIR_MAX(dims[i]->granule, granules[i]);
-    tir_extents_settle(&p->extents);
+    pad_to(p, dims, granules);
 }
 
 static bool choose(struct pad *p)
