@@ -20,7 +20,8 @@ MOST = [  # file, target and metas, and for one variant steps, questions, number
     ("attention/attention.tir", "sm_90a", (), 40000, 100, 500, 20000),
     ("attention/attention.tir", "sm_100a", (), 430000, 100, 600, 120000),  # `words`: two warpgroups gather, loops are split
     ("03_gemm/gemm.tir", "sm_90a", (), 12000, 10, 50, 15000),
-    ("03_gemm/matmul.tir", "sm_90a", (), 500000, 20, 400, 20000000),
+    ("03_gemm/matmul.tir", "sm_90a", (), 1000000, 30, 400, 20000000),  # clusters of eight; words
+    ("03_gemm/matmul.tir", "sm_90a", ("CM=2", "CN=2", "BM=64", "BN=64"), 500000, 30, 400, 20000000),
     ("03_gemm/matmul.tir", "sm_90a", ("CM=2", "CN=4", "BM=128"), 1000000, 20, 400, 10000000),
     ("12_dequantized/dequantized.tir", "sm_90a", (), 250000, 100, 1000, 3000000),
     ("15_split_k/split_k.tir", "sm_90a", (), 40000, 400, 500, 120000),
