@@ -110,10 +110,12 @@ static void step(struct rounding *r, const struct tir_inst *inst)
     for (uint32_t i = 0; i < inst->operand_count; i++)
         if (inst->operands[i] && !tir_type_is_buffer(inst->operands[i]->type))
             from = coarser(from, r->of[inst->operands[i]->id]);
-    tir_foreach_effect(e, inst) if (e->access != TIR_ACCESS_WRITE) from =
-        coarser(from, r->of[tir_buffer_root(tir_effect_buffer(inst, e))->id]);
-    tir_foreach_effect(e, inst) if (e->access != TIR_ACCESS_READ)
-        give(r, tir_buffer_root(tir_effect_buffer(inst, e)), from, inexact);
+    tir_foreach_effect(e, inst)
+        if (e->access != TIR_ACCESS_WRITE)
+            from = coarser(from, r->of[tir_buffer_root(tir_effect_buffer(inst, e))->id]);
+    tir_foreach_effect(e, inst)
+        if (e->access != TIR_ACCESS_READ)
+            give(r, tir_buffer_root(tir_effect_buffer(inst, e)), from, inexact);
     if (inst->region_count && !inexact) {
         regions(r, inst);
         return;

@@ -68,7 +68,9 @@ const struct tir_effect *tir_effect_after(const struct tir_inst *inst,
 
 enum tir_done tir_done_of(const struct tir_inst *inst)
 {
-    tir_foreach_effect(e, inst) if (e->done != TIR_DONE_NOW) return e->done;
+    tir_foreach_effect(e, inst)
+        if (e->done != TIR_DONE_NOW)
+            return e->done;
     return TIR_DONE_NOW;
 }
 

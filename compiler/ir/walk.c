@@ -57,8 +57,10 @@ const struct tir_inst *tir_walk_within(const struct tir_inst *root, const struct
 
 bool tir_uses_value(const struct tir_inst *inst, const struct tir_value *v)
 {
-    tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count;
-                                           i++) if (in->operands[i] == v) return true;
+    tir_foreach_inst_within(in, inst)
+        for (uint32_t i = 0; i < in->operand_count; i++)
+            if (in->operands[i] == v)
+                return true;
     return false;
 }
 

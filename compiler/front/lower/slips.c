@@ -78,8 +78,7 @@ static void check_stores(struct lower *l, const struct tir_inst *tiles, uint32_t
     struct varying places = {0}; // what may depend on it
     struct varying values = {0}; // what does depend on it: asked for by few programs
     uint32_t last = 0;           // an unrolled loop stores several times at one place of the text
-    tir_foreach_inst_within(inst, tiles)
-    {
+    tir_foreach_inst_within(inst, tiles) {
         if (inst->op != TIR_OP_STORE || inst->span.begin == last || is_at(inst, var))
             continue;
         if (!places.f)

@@ -65,8 +65,9 @@ static struct tir_inst *ancestor_in(const struct tir_block *block, struct tir_in
 
 static bool only_reads(const struct tir_inst *inst, const struct tir_value *buffer)
 {
-    tir_foreach_effect(e, inst) if (tir_effect_buffer(inst, e) == buffer &&
-                                    e->access != TIR_ACCESS_READ) return false;
+    tir_foreach_effect(e, inst)
+        if (tir_effect_buffer(inst, e) == buffer && e->access != TIR_ACCESS_READ)
+            return false;
     return tir_has_effects(inst->op);
 }
 

@@ -42,7 +42,9 @@ static bool multiplies(const struct tir_inst *inst)
 {
     if (tir_is_loop(inst))
         return false; // in its own rounds
-    tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_DOT) return true;
+    tir_foreach_inst_within(in, inst)
+        if (in->op == TIR_OP_DOT)
+            return true;
     return false;
 }
 

@@ -173,10 +173,11 @@ static bool can_move(const struct rows *r, const struct tir_inst *load)
         if (!stores && inst->op != TIR_OP_LOAD && inst->op != TIR_OP_ALLOC &&
             !tir_has_trait(inst, TIR_PURE))
             return false;
-        tir_foreach_inst_within(in,
-                                inst) if (stores && in->op == TIR_OP_STORE &&
-                                          tir_buffer_root(tir_ref_base(in)) == from) return false;
-        else if (in != inst && tir_has_effect(in) && in->op != TIR_OP_STORE) return false;
+        tir_foreach_inst_within(in, inst)
+            if (stores && in->op == TIR_OP_STORE && tir_buffer_root(tir_ref_base(in)) == from)
+                return false;
+            else if (in != inst && tir_has_effect(in) && in->op != TIR_OP_STORE)
+                return false;
     }
     return true;
 }

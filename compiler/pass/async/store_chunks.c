@@ -15,8 +15,9 @@ bool tir_outgoing_repeats(const struct tir_inst *inst)
     if (inst->op != TIR_OP_ATOMIC || !loop || loop->op == TIR_OP_TILES ||
         tir_type_bytes(inst->operands[TIR_STORE_VALUE]->type) > TIR_BUDGET_ROUND_BYTES)
         return false;
-    tir_foreach_inst_within(dot, loop) if (tir_dot_on_warpgroups(dot) &&
-                                           dot->block->owner == loop) return true;
+    tir_foreach_inst_within(dot, loop)
+        if (tir_dot_on_warpgroups(dot) && dot->block->owner == loop)
+            return true;
     return false;
 }
 

@@ -115,7 +115,8 @@ static bool find_used_inside(const struct tir_block *block, struct bitset *used)
     bool any = false;
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
         if (tir_carries(inst)) {
-            tir_foreach_inst_within(in, inst) add_operands(used, in);
+            tir_foreach_inst_within(in, inst)
+                add_operands(used, in);
             any = true;
         }
         for (uint32_t r = 0; r < inst->region_count && !tir_carries(inst); r++)
@@ -169,8 +170,7 @@ static uint32_t registers_of_idle(const struct licm *l, const struct tir_inst *l
 {
     struct bitset counted = bitset_new(l->scratch, l->f->value_count);
     uint32_t registers = 0;
-    tir_foreach_inst_within(inst, loop)
-    {
+    tir_foreach_inst_within(inst, loop) {
         if (inst->result_count && bitset_has(idle, inst->results[0]->id))
             continue;
         for (uint32_t i = 0; i < inst->operand_count; i++) {

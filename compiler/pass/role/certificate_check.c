@@ -43,9 +43,10 @@ enum tir_unit tir_claim_unit(const struct tir_claim_op *op)
 
 static bool has_product(const struct tir_inst *inst)
 {
-    tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_DOT &&
-                                          tir_attr_word(in, TIR_ATTR_engine, TIR_WORD_NONE) ==
-                                              TIR_WORD_engine_wgmma) return true;
+    tir_foreach_inst_within(in, inst)
+        if (in->op == TIR_OP_DOT &&
+            tir_attr_word(in, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma)
+            return true;
     return false;
 }
 
@@ -111,11 +112,11 @@ static const struct tir_value *ring_of(const struct tir_inst *inst)
 
 static void add_uses(struct body *b, uint32_t place, const struct tir_inst *inst)
 {
-    tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count; i++)
-    {
-        const bool is_sum = in->op == TIR_OP_DOT && i == TIR_DOT_ACC && has_product(in);
-        add_use(b, place, in->operands[i], is_sum ? TIR_NEED_SUM : TIR_NEED_VALUE);
-    }
+    tir_foreach_inst_within(in, inst)
+        for (uint32_t i = 0; i < in->operand_count; i++) {
+            const bool is_sum = in->op == TIR_OP_DOT && i == TIR_DOT_ACC && has_product(in);
+            add_use(b, place, in->operands[i], is_sum ? TIR_NEED_SUM : TIR_NEED_VALUE);
+        }
 }
 
 struct tir_needs tir_certificate_needs(const struct tir_inst *loop, struct tir_arena *arena)

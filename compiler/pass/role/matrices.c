@@ -105,9 +105,10 @@ static int64_t taken_out(const struct tir_inst *inst)
 // Does nothing use the value but what takes its matrices out?
 static bool is_only_taken_apart(const struct tir_inst *loop, const struct tir_value *v)
 {
-    tir_foreach_inst_within(inst, loop) for (uint32_t i = 0; i < inst->operand_count;
-                                             i++) if (inst->operands[i] == v &&
-                                                      taken_out(inst) < 0) return false;
+    tir_foreach_inst_within(inst, loop)
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (inst->operands[i] == v && taken_out(inst) < 0)
+                return false;
     return true;
 }
 
@@ -174,9 +175,10 @@ static bool is_still(const struct tir_inst *load, const struct tir_inst *until)
         at = at->next;
         if (!at)
             return false;
-        tir_foreach_inst_within(inst, at) if (tir_has_trait(inst, TIR_WRITES) ||
-                                              tir_has_trait(inst, TIR_SYNC) ||
-                                              tir_has_trait(inst, TIR_ASYNC)) return false;
+        tir_foreach_inst_within(inst, at)
+            if (tir_has_trait(inst, TIR_WRITES) || tir_has_trait(inst, TIR_SYNC) ||
+                tir_has_trait(inst, TIR_ASYNC))
+                return false;
     }
     return true;
 }

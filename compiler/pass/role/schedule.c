@@ -104,7 +104,9 @@ static int64_t elements_of(const struct tir_inst *inst)
 
 static bool has_product(const struct tir_inst *inst)
 {
-    tir_foreach_inst_within(in, inst) if (tir_dot_on_warpgroups(in)) return true;
+    tir_foreach_inst_within(in, inst)
+        if (tir_dot_on_warpgroups(in))
+            return true;
     return false;
 }
 
@@ -144,7 +146,8 @@ static void add_op(struct schedule *s, const struct tir_pass_cx *cx, struct tir_
                    struct tir_inst *inst)
 {
     struct schedule_op op = {.inst = inst};
-    tir_foreach_inst_within(in, inst) add_work(s, cx, &op, in);
+    tir_foreach_inst_within(in, inst)
+        add_work(s, cx, &op, in);
     for (uint32_t i = 0; i < inst->result_count && !shares_registers(inst); i++)
         op.words += words_of(indices, inst->results[i]);
     if (op.is_product && s->product_count < SCHEDULE_PRODUCTS)
@@ -247,8 +250,9 @@ static void add_edges(struct schedule *s)
                         (void *)(uintptr_t)(i + 1));
     for (uint32_t i = 0; i < s->ops.len; i++) {
         const struct tir_inst *inst = s->ops.at[i].inst;
-        tir_foreach_inst_within(in, inst) for (uint32_t k = 0; k < in->operand_count; k++)
-            add_use(s, &makers, i, in, k);
+        tir_foreach_inst_within(in, inst)
+            for (uint32_t k = 0; k < in->operand_count; k++)
+                add_use(s, &makers, i, in, k);
         for (uint32_t k = 0; ring_of(inst) && k < i; k++)
             if (ring_of(s->ops.at[k].inst) == ring_of(inst))
                 add_edge(s, k, i, 0, TIR_NEED_TURN);
@@ -428,7 +432,9 @@ static void try_orders(struct search *search, uint32_t late, uint32_t at)
 
 static bool has_dot(const struct tir_inst *inst)
 {
-    tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_DOT) return true;
+    tir_foreach_inst_within(in, inst)
+        if (in->op == TIR_OP_DOT)
+            return true;
     return false;
 }
 
@@ -451,8 +457,7 @@ static bool follows_from_product(const struct schedule *s, uint32_t op)
 // Does the operation multiply a tile in registers that another one has computed?
 static bool takes_registers(const struct schedule *s, const struct tir_inst *inst)
 {
-    tir_foreach_inst_within(in, inst)
-    {
+    tir_foreach_inst_within(in, inst) {
         if (!tir_dot_on_warpgroups(in) || !tir_a_in_registers(in))
             continue;
         const struct tir_inst *def = in->operands[TIR_DOT_A]->def;

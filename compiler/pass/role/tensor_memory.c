@@ -428,8 +428,7 @@ static void build_multiply_role(struct tmem_plan *p, struct tir_builder *b, uint
 static void tell(struct tmem_plan *p)
 {
     int64_t stages = 0, bytes = 0;
-    tir_foreach_inst_within(inst, p->tiles)
-    {
+    tir_foreach_inst_within(inst, p->tiles) {
         if (inst->op == TIR_OP_DOT && !tir_tmem_product_of(p, inst))
             tir_receipt_refuse(p->cx, TIR_TOPIC_DOT, TIR_WISH_NONE, inst->span,
                                "dot: no tcgen05: it is not in the loop whose products are");

@@ -247,8 +247,9 @@ static void emit_for(struct round *y, const struct tir_value *v)
         const bool is_product = inst->op == TIR_OP_DOT; // whose operands have been given
         if (is_product)
             want(y, inst->operands[TIR_DOT_ACC]);
-        tir_foreach_inst_within(in, inst) for (uint32_t i = 0; !is_product && i < in->operand_count;
-                                               i++) want(y, in->operands[i]);
+        tir_foreach_inst_within(in, inst)
+            for (uint32_t i = 0; !is_product && i < in->operand_count; i++)
+                want(y, in->operands[i]);
     }
     for (const struct tir_inst *inst = body_of(y)->first; inst; inst = inst->next)
         if (bitset_has(&y->wanted, inst->id) && bitset_insert(&y->emitted, inst->id))
@@ -263,10 +264,10 @@ static bool is_ready(const struct round *y, const struct tir_inst *inst, uint32_
     for (uint32_t i = next; i < p->product_count; i++)
         if (tmem_dot(&p->products[i]) == inst)
             return false;
-    tir_foreach_inst_within(in,
-                            inst) for (uint32_t i = 0; i < in->operand_count;
-                                       i++) if (in->operands[i] &&
-                                                bitset_has(late, in->operands[i]->id)) return false;
+    tir_foreach_inst_within(in, inst)
+        for (uint32_t i = 0; i < in->operand_count; i++)
+            if (in->operands[i] && bitset_has(late, in->operands[i]->id))
+                return false;
     return true;
 }
 

@@ -42,8 +42,9 @@ static bool gives_scalars(const struct tmem_plan *p, const struct tir_inst *inst
     for (uint32_t i = 0; i < inst->result_count; i++)
         if (!tir_type_is_scalar(inst->results[i]->type))
             return false;
-    tir_foreach_inst_within(in, inst) if (!has_blocks(in) && in->op != TIR_OP_YIELD &&
-                                          !tir_tmem_is_scalar(p, in)) return false;
+    tir_foreach_inst_within(in, inst)
+        if (!has_blocks(in) && in->op != TIR_OP_YIELD && !tir_tmem_is_scalar(p, in))
+            return false;
     return true;
 }
 
@@ -56,12 +57,12 @@ bool tir_tmem_is_computable(const struct tmem_plan *p, const struct tir_value *v
 // Does inst, with all that is inside of it, take nothing but what is computable?
 static bool takes_computable(const struct tmem_plan *p, const struct tir_inst *inst)
 {
-    tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count; i++)
-    {
-        const struct tir_value *v = in->operands[i];
-        if (v && !tir_tmem_is_computable(p, v) && !tir_is_made_in(inst, v))
-            return false;
-    }
+    tir_foreach_inst_within(in, inst)
+        for (uint32_t i = 0; i < in->operand_count; i++) {
+            const struct tir_value *v = in->operands[i];
+            if (v && !tir_tmem_is_computable(p, v) && !tir_is_made_in(inst, v))
+                return false;
+        }
     return true;
 }
 
@@ -96,8 +97,9 @@ static void want(const struct tmem_plan *p, struct bitset *wanted, const struct 
     if (!v || v->kind != TIR_VALUE_RESULT || !tir_is_made_in(p->tiles, v) ||
         !bitset_insert(wanted, v->id))
         return;
-    tir_foreach_inst_within(in, v->def) for (uint32_t i = 0; i < in->operand_count; i++)
-        want(p, wanted, in->operands[i]);
+    tir_foreach_inst_within(in, v->def)
+        for (uint32_t i = 0; i < in->operand_count; i++)
+            want(p, wanted, in->operands[i]);
 }
 
 void tir_tmem_find_wanted(struct tmem_plan *p)

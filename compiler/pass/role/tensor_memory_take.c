@@ -102,8 +102,9 @@ static bool follows(const struct tmem_plan *p, const struct tir_value *v,
             bitset_insert(&set, body->args[a]->id);
     for (const struct tir_inst *inst = body->first; inst; inst = inst->next) {
         bool is = !arg && inst->op == TIR_OP_DOT;
-        tir_foreach_inst_within(in, inst) for (uint32_t i = 0; !is && i < in->operand_count; i++)
-            is = in->operands[i] && bitset_has(&set, in->operands[i]->id);
+        tir_foreach_inst_within(in, inst)
+            for (uint32_t i = 0; !is && i < in->operand_count; i++)
+                is = in->operands[i] && bitset_has(&set, in->operands[i]->id);
         for (uint32_t i = 0; is && i < inst->result_count; i++)
             bitset_insert(&set, inst->results[i]->id);
         if (is && tmem_filled(inst))
@@ -235,9 +236,10 @@ static const char *take_sources(struct tmem_plan *p, const struct tmem_operand *
             is_wanted |= bitset_has(&wanted, tmem_filled(inst)->id);
         if (!is_wanted)
             continue;
-        tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count;
-                                               i++) if (in->operands[i])
-            bitset_insert(&wanted, in->operands[i]->id);
+        tir_foreach_inst_within(in, inst)
+            for (uint32_t i = 0; i < in->operand_count; i++)
+                if (in->operands[i])
+                    bitset_insert(&wanted, in->operands[i]->id);
         if (inst->op != TIR_OP_LOAD || tir_type_is_scalar(inst->results[0]->type))
             continue;
         if (tir_ref_base(inst)->type->space == TIR_SPACE_SHARED) {
@@ -408,13 +410,13 @@ static const char *take_products(struct tmem_plan *p)
 // Does anything but products take the tile in the loop, as it is or turned?
 static bool is_used_beside(struct tmem_plan *p, const struct tir_value *tile)
 {
-    tir_foreach_inst_within(inst, p->loop) for (uint32_t i = 0; i < inst->operand_count; i++)
-    {
-        if (inst->operands[i] != tile || tir_tmem_product_of(p, inst))
-            continue;
-        if (!tir_viewed(inst) || is_used_beside(p, tir_result(inst)))
-            return true;
-    }
+    tir_foreach_inst_within(inst, p->loop)
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            if (inst->operands[i] != tile || tir_tmem_product_of(p, inst))
+                continue;
+            if (!tir_viewed(inst) || is_used_beside(p, tir_result(inst)))
+                return true;
+        }
     return false;
 }
 
@@ -458,8 +460,7 @@ struct tmem_product *tir_tmem_carrier(struct tmem_plan *p, uint32_t i)
 // Does anything in inst do more to memory than a store? What the kernel says to its user does not.
 static bool orders(const struct tir_inst *inst)
 {
-    tir_foreach_inst_within(in, inst)
-    {
+    tir_foreach_inst_within(in, inst) {
         const bool stores = in->op == TIR_OP_STORE || in->op == TIR_OP_ATOMIC;
         const bool tells =
             in->op == TIR_OP_PRINT || in->op == TIR_OP_ASSERT || in->op == TIR_OP_TRAP;
@@ -472,15 +473,18 @@ static bool orders(const struct tir_inst *inst)
 
 static bool multiplies(const struct tir_inst *inst)
 {
-    tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_DOT) return true;
+    tir_foreach_inst_within(in, inst)
+        if (in->op == TIR_OP_DOT)
+            return true;
     return false;
 }
 
 // Is inst, or anything in it, an atomic that orders memory?
 static bool orders_memory(const struct tir_inst *inst)
 {
-    tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_ATOMIC &&
-                                          (tir_acquires(in) || tir_releases(in))) return true;
+    tir_foreach_inst_within(in, inst)
+        if (in->op == TIR_OP_ATOMIC && (tir_acquires(in) || tir_releases(in)))
+            return true;
     return false;
 }
 

@@ -115,9 +115,9 @@ static void visit_branch(struct flow *w, const struct tir_inst *inst)
 // Does the result depend on memory that the kernel writes, or on what is not known here?
 static bool reads_memory(const struct flow *w, const struct tir_inst *inst)
 {
-    tir_foreach_effect(e,
-                       inst) if (e->access != TIR_ACCESS_WRITE &&
-                                 !tir_is_only_read(w->f, tir_effect_buffer(inst, e))) return true;
+    tir_foreach_effect(e, inst)
+        if (e->access != TIR_ACCESS_WRITE && !tir_is_only_read(w->f, tir_effect_buffer(inst, e)))
+            return true;
     return !tir_has_effects(inst->op) && !tir_has_trait(inst, TIR_PURE);
 }
 

@@ -49,8 +49,9 @@ static bool is_multiplied(const struct tir_inst *loop, const struct tir_value *b
     tir_foreach_inst_in(inst, loop->regions[0]) {
         if (tir_done_of(inst) != TIR_DONE_WGMMA)
             continue;
-        tir_foreach_effect(e, inst) if (tir_buffer_root(tir_effect_buffer(inst, e)) ==
-                                        buffer) return true;
+        tir_foreach_effect(e, inst)
+            if (tir_buffer_root(tir_effect_buffer(inst, e)) == buffer)
+                return true;
     }
     return false;
 }

@@ -161,9 +161,9 @@ static bool comes_before(const struct tir_value *v, const struct tir_inst *inst)
 // product has started?
 static bool packs_after(const struct tir_inst *inst, const struct tir_inst *product)
 {
-    tir_foreach_inst_within(in,
-                            inst) if (a_in_registers(in) &&
-                                      !comes_before(in->operands[TIR_DOT_A], product)) return true;
+    tir_foreach_inst_within(in, inst)
+        if (a_in_registers(in) && !comes_before(in->operands[TIR_DOT_A], product))
+            return true;
     return false;
 }
 

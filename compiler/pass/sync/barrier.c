@@ -127,8 +127,7 @@ static void walk_effects(struct barriers *b, struct tir_inst *inst, struct state
     const bool by_group = done->engine != TIR_WORD_NONE && !done->by_ring;
     struct range ranges[4];
     uint32_t count = 0;
-    tir_foreach_effect(e, inst)
-    {
+    tir_foreach_effect(e, inst) {
         const enum tir_space space = tir_effect_buffer(inst, e)->type->space;
         const bool moves = e->operand == TIR_SLICE && e->done == TIR_DONE_NOW;
         if (e->access == TIR_ACCESS_EXCHANGE ||
@@ -149,8 +148,9 @@ static void walk_effects(struct barriers *b, struct tir_inst *inst, struct state
         if (!done->by_ring || ranges[i].access != TIR_ACCESS_READ) // copies read what stays
             tir_barrier_add(b, s, ranges[i]);
     order_tensors(b, inst, s, false);
-    tir_foreach_effect(e, inst) if (e->access == TIR_ACCESS_EXCHANGE)
-        through_scratch(b, s, inst, e);
+    tir_foreach_effect(e, inst)
+        if (e->access == TIR_ACCESS_EXCHANGE)
+            through_scratch(b, s, inst, e);
     if (is_ours)
         start(b, inst, s);
 }
@@ -347,8 +347,7 @@ static void walk(struct barriers *b, struct tir_block *block, struct state *s)
 static void survey(struct barriers *b)
 {
     tir_foreach_inst(inst, b->f) {
-        tir_foreach_effect(e, inst)
-        {
+        tir_foreach_effect(e, inst) {
             b->engines |= e->proxy == TIR_PROXY_ASYNC;
             b->engines_write |= e->proxy == TIR_PROXY_ASYNC && e->access != TIR_ACCESS_READ;
         }

@@ -76,7 +76,9 @@ static void find_loops(struct dynamic *d)
 
 static bool copies(const struct tir_inst *loop)
 {
-    tir_foreach_inst_within(inst, loop) if (inst->op == TIR_OP_COPY_ASYNC) return true;
+    tir_foreach_inst_within(inst, loop)
+        if (inst->op == TIR_OP_COPY_ASYNC)
+            return true;
     return false;
 }
 

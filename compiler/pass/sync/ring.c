@@ -170,7 +170,9 @@ static int64_t committed(const struct tir_block *block, enum tir_done done)
 
 static bool starts(const struct tir_inst *inst, enum tir_done done)
 {
-    tir_foreach_inst_within(in, inst) if (tir_done_of(in) == done) return true;
+    tir_foreach_inst_within(in, inst)
+        if (tir_done_of(in) == done)
+            return true;
     return false;
 }
 

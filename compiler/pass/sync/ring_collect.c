@@ -101,7 +101,8 @@ static void look_at_get(struct rings *r, struct ring *ring, struct tir_inst *get
     vec_push(r->cx->scratch, &ring->gets, get);
     tir_foreach_inst_in(inst, get->regions[0])
         if (tir_ring_is_touched(ring, inst))
-            tir_foreach_effect(e, inst) ring->read_async |= e->proxy == TIR_PROXY_ASYNC;
+            tir_foreach_effect(e, inst)
+                ring->read_async |= e->proxy == TIR_PROXY_ASYNC;
     if (!tir_attr_int(get, TIR_ATTR_lag, 0))
         return;
     const struct ring_readers readers = tir_ring_readers(ring, get);
@@ -134,8 +135,7 @@ static int64_t rounds_late(struct rings *r, const struct ring *ring, const struc
     int64_t fewest = ring->stages;
     if (!loop || ring->of_one_role || !tir_has_thread_copies(put->regions[0]))
         return 0;
-    tir_foreach_inst_within(inst, loop)
-    {
+    tir_foreach_inst_within(inst, loop) {
         const bool fills = inst->block->owner && inst->block->owner->op == TIR_OP_PUT;
         if (inst->op == TIR_OP_PUT)
             fewest = TIR_MIN(fewest, tir_ring_of(r, inst)->stages);

@@ -149,7 +149,9 @@ bool tir_sync_is_apart(const struct sync_program *p, const struct tir_inst *inst
 {
     if (inst->op != TIR_OP_IF || cond->kind != SYNC_SYMBOL || cond->varies < SYNC_EVERY_LANE)
         return false;
-    tir_foreach_inst_within(in, inst) if (!is_of_thread(p, in)) return false;
+    tir_foreach_inst_within(in, inst)
+        if (!is_of_thread(p, in))
+            return false;
     return true;
 }
 

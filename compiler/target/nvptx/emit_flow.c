@@ -123,7 +123,9 @@ static bool is_about_products(const struct tir_inst *inst)
 
 bool tir_emit_handles_products(const struct tir_inst *inst)
 {
-    tir_foreach_inst_within(inner, inst) if (is_about_products(inner)) return true;
+    tir_foreach_inst_within(inner, inst)
+        if (is_about_products(inner))
+            return true;
     return false;
 }
 

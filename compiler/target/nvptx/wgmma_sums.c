@@ -55,7 +55,9 @@ static bool is_loop_between(const struct tir_inst *product, const struct tir_ins
     for (const struct tir_inst *inst = wait->prev; inst != product; inst = inst->prev) {
         if (!inst)
             return true; // it starts in another block
-        tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_WAIT || tir_is_loop(in)) return true;
+        tir_foreach_inst_within(in, inst)
+            if (in->op == TIR_OP_WAIT || tir_is_loop(in))
+                return true;
     }
     return false;
 }
@@ -147,8 +149,7 @@ struct bitset tir_wgmma_given_behind(struct emit *e, const struct tir_inst *inst
     while ((inst = inst->next)) {
         if (!inst->region_count)
             continue;
-        tir_foreach_inst_within(in, inst)
-        {
+        tir_foreach_inst_within(in, inst) {
             if (!in->region_count && in->op != TIR_OP_YIELD)
                 continue;
             for (uint32_t i = 0; i < in->operand_count; i++)
@@ -168,8 +169,9 @@ static bool is_needed_after(struct emit *e, const struct tir_value *v, const str
     bool is_after = false;
     for (const struct tir_inst *inst = begin->block->first; inst; inst = inst->next) {
         bool takes = false;
-        tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count; i++) takes |=
-            in->operands[i] && bitset_has(&made, in->operands[i]->id);
+        tir_foreach_inst_within(in, inst)
+            for (uint32_t i = 0; i < in->operand_count; i++)
+                takes |= in->operands[i] && bitset_has(&made, in->operands[i]->id);
         if (takes && is_after)
             return true;
         for (uint32_t i = 0; takes && tir_has_trait(inst, TIR_PURE) && i < inst->result_count; i++)
