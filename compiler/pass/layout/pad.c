@@ -305,7 +305,8 @@ static void pad_product(struct pad *p, const struct tir_inst *dot)
                                          tir_tile_dim_class(k)};
     const int64_t m = (int64_t)tir_align_up((uint64_t)padded(rows), TIR_MMA_ROWS);
     int64_t granules[] = {TIR_MMA_ROWS, TIR_MMA_COLUMNS, product->depth};
-    if (p->cx->target->features & TIR_HAS_WGMMA && !p->f->grid_count && m % TIR_WGMMA_ROWS == 0) {
+    if (p->cx->target->features & TIR_HAS_WGMMA && !p->f->grid_count && m % TIR_WGMMA_ROWS == 0 &&
+        tir_product_find(TIR_ENGINE_WGMMA, a->elem, b->elem, sum)) {
         bool turned;
         tir_unturned(dot->operands[TIR_DOT_B], &turned);
         int64_t lines[] = {granules[ROWS], granules[COLUMNS], granules[DEPTH]};
