@@ -66,6 +66,26 @@ static V pair_of_bytes(struct emit *e, V low, V high)
     return LLVMBuildExtractElement(e->b, halves, tir_emit_i32(e, at[0] / 2), "");
 }
 
+// Four bytes of at most two words, in any order, as a word; NULL: something else.
+static V permute_bytes(struct emit *e, V *parts)
+{
+    V words[2] = {NULL, NULL};
+    uint32_t selector = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        unsigned at;
+        V word = taken_from(parts[i], &at);
+        if (!word || LLVMTypeOf(word) != e->ll->i32)
+            return NULL;
+        uint32_t k = words[0] && words[0] != word;
+        if (words[k] && words[k] != word)
+            return NULL;
+        words[k] = word;
+        selector |= (4 * k + at) << 4 * i;
+    }
+    V args[] = {words[0], words[1] ? words[1] : words[0], tir_emit_i32(e, selector)};
+    return tir_llvm_call(e->ll, "llvm.nvvm.prmt", NULL, 0, args, 3);
+}
+
 // Parts of one or two bytes into a word of `type` (i16, i32 or i64).
 static V pack_small(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type)
 {
@@ -80,7 +100,9 @@ static V pack_small(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type)
         pairs[i] = pair_of_bytes(e, parts[2 * i], parts[2 * i + 1]);
     if (pairs[0] && pairs[1])
         return LLVMBuildBitCast(e->b, tir_emit_words(e, pairs, 2, e->ll->i16), type, "");
-    V word = NULL;
+    V word = bytes == 1 && count == 4 ? permute_bytes(e, parts) : NULL;
+    if (word)
+        return word;
     for (uint32_t i = 0, taken; i < count; i += taken) {
         V pair = bytes == 1 && i + 1 < count ? tir_emit_fp8_pair(e, parts[i], parts[i + 1]) : NULL;
         V part = widen_bits(e, pair ? pair : parts[i], type);
