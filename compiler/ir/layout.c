@@ -554,6 +554,31 @@ const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64
     return warps % (4 * groups_m) ? NULL : tir_layout_get(types, &l);
 }
 
+const struct tir_layout *tir_layout_turned_bytes(struct tir_types *types, const int64_t shape[2],
+                                                 uint32_t warps)
+{
+    // Eight lanes have two rows each, four lanes four columns each: what ldmatrix.trans gives of
+    // pairs of bytes, and what stmatrix stores.
+    const uint32_t down = (uint32_t)shape[0] / 16, across = (uint32_t)shape[1] / 16;
+    const uint32_t beside = (uint32_t)tir_gcd(across, warps);
+    const uint32_t above = (uint32_t)tir_gcd(down, warps / TIR_MAX(1, beside));
+    if (shape[0] % 16 || shape[1] % 16 || above * beside != warps)
+        return NULL;
+    struct tir_layout l = {.rank = 2,
+                           .shape = {shape[0], shape[1]},
+                           .iter_count = 8,
+                           .first = {0, 4, 8},
+                           .iters = {{above, beside, TIR_AXIS_WARP},
+                                     {down / above, 8 * (across / beside), TIR_AXIS_REG},
+                                     {8, 4, TIR_AXIS_LANE},
+                                     {2, 1, TIR_AXIS_REG},
+                                     {beside, 1, TIR_AXIS_WARP},
+                                     {across / beside, 8, TIR_AXIS_REG},
+                                     {4, 1, TIR_AXIS_LANE},
+                                     {4, 2, TIR_AXIS_REG}}};
+    return tir_layout_get(types, &l);
+}
+
 uint32_t tir_wgmma_row_groups(const int64_t shape[2], uint32_t warps)
 {
     uint32_t groups = warps / 4, rows = groups;

@@ -161,6 +161,11 @@ const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t s
 // the `warps`. NULL: the shape does not divide so.
 const struct tir_layout *tir_layout_wgmma(struct tir_types *types, const int64_t shape[2],
                                           uint32_t groups_m, uint32_t groups_n, uint32_t warps);
+// Bytes that a warp turns on their way through shared memory, as they are stored: by stmatrix, with
+// columns side by side, after ldmatrix.trans has loaded them from rows that were columns. NULL: the
+// tile is not of 16 x 16 blocks that the warps share out.
+const struct tir_layout *tir_layout_turned_bytes(struct tir_types *types, const int64_t shape[2],
+                                                 uint32_t warps);
 // A of wgmma in registers, for accumulators of groups_m warpgroups along M: elements of elem_bits,
 // as many as fill a 32-bit register lie together. Of 16-bit elements, it is the layout of their
 // accumulators.

@@ -101,9 +101,9 @@ def products():
     wide = {"BN": 256, "STAGES": 4}
     for kernel in ("nn", "nt", "tn", "tt"):
         rows[f"operands.{kernel}"] = (OPERANDS, kernel, wide)
-    for kernel, element in itertools.product(("nn", "nt"), ("e4m3", "i8", "tf32")):
-        rows[f"operands.{kernel}_{element}"] = (OPERANDS, kernel, {
-            "T": element, "ACC": GEMM_TYPES[element][0],
+    for kernel, element, height in itertools.product(("nn", "nt"), ("e4m3", "i8", "tf32"), (128, 256)):
+        rows[f"operands.{kernel}_{element}_{height}"] = (OPERANDS, kernel, {
+            "T": element, "ACC": GEMM_TYPES[element][0], "BM": height,
             "BK": 128 // ELEMENT_BYTES[element], "STAGES": 4})
     for name, act in (("none", 0), ("gelu", 2), ("gelu_tanh", 3), ("gelu_fast", 5)):
         rows[f"linear.{name}"] = (EPILOGUES, "linear", {**wide, "ACT": act})

@@ -119,13 +119,15 @@ def turned(bench, n):
         elif element == "e4m3":
             a, b = (x.to(torch.float8_e4m3fn) for x in (a, b))
         want, calls, errors = a.float() @ b.float(), [], []
-        for kernel, right in (("nn", b), ("nt", b.T.contiguous())):
+        names = [f"{kernel}_{element}_{height}" for kernel in ("nn", "nt") for height in (128, 256)]
+        for name in names:
             out = poisoned(n, n)
-            calls.append(bench.launch(f"operands.{kernel}_{element}", a, right, out))
+            right = b if name.startswith("nn") else b.T.contiguous()
+            calls.append(bench.launch(f"operands.{name}", a, right, out))
             calls[-1]()
-            errors.append(bench.check(f"{kernel} {element}", out, want))
-        for name, ms, error in zip(("nn", "nt"), bench.times(calls), errors):
-            print(f"{n:6} {name} {element:12} {ms:8.4f} ms {2 * n ** 3 / ms / 1e9:6.0f} TFLOP/s, "
+            errors.append(bench.check(name, out, want))
+        for name, ms, error in zip(names, bench.times(calls), errors):
+            print(f"{n:6} {name:15} {ms:8.4f} ms {2 * n ** 3 / ms / 1e9:6.0f} TFLOP/s, "
                   f"error {error:.0e}", flush=True)
 
 
@@ -196,14 +198,17 @@ def main():
     parser.add_argument("--artifacts", required=True)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--attention", action="store_true", help="attention alone")
+    parser.add_argument("--turned", action="store_true", help="elements of 8 and 32 bits alone, B both ways round")
     options = parser.parse_args()
     bench = Bench(options)
-    if not options.attention:
+    if options.turned:
+        turned(bench, 4096)
+    elif not options.attention:
         for n in (4096, 8192):
             products(bench, n)
         turned(bench, 4096)
         thin(bench, 256, 256, 65536)
-    for size in (64, 128):
+    for size in () if options.turned else (64, 128):
         for causal in (False, True):
             attention(bench, size, causal)
     print(f"{bench.wrong} wrong")

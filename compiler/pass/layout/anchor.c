@@ -3,7 +3,9 @@
 
 #include "pass/layout/dot.h"
 #include "pass/layout/layout.h"
+#include "pass/layout/operand.h"
 #include "pass/layout/staging.h"
+#include "pass/layout/turned.h"
 #include "pass/layout/warpgroup.h"
 
 #include <stdlib.h>
@@ -219,6 +221,23 @@ static void anchor_dots(struct solver *s)
     }
 }
 
+static void anchor_turned(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        struct tir_value *v = inst->op == TIR_OP_STORE ? tir_solver_accessed(inst) : NULL;
+        if (!v || !tir_solver_needs_layout(v) || s->of[v->id] ||
+            tir_ref_base(inst)->type->space != TIR_SPACE_SHARED ||
+            !(s->cx->target->features & TIR_HAS_STMATRIX))
+            continue;
+        const struct tir_inst *load = tir_reordered_load(v);
+        if (!load || tir_ref_base(load)->type->space != TIR_SPACE_SHARED)
+            continue;
+        tir_solver_enter_crew(s, inst);
+        tir_solver_assign(s, v, tir_turned_layout(s->types, v, false, s->warps));
+        tir_solver_propagate(s);
+    }
+}
+
 static void anchor_scans(struct solver *s)
 {
     tir_foreach_inst(inst, s->f)
@@ -342,6 +361,7 @@ bool tir_solver_anchor(struct solver *s)
     anchor_rows(s);
     anchor_dots(s);
     anchor_scans(s);
+    anchor_turned(s);
     anchor_accesses(s);
     anchor_rest(s);
     return true;

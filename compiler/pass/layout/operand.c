@@ -28,6 +28,13 @@ struct tir_value *tir_brought(struct tir_value *x)
     return fits && tir_copied_of(of, &copied) ? of : x;
 }
 
+struct tir_inst *tir_reordered_load(const struct tir_value *v)
+{
+    while (v->def && (v->def->op == TIR_OP_PERMUTE || v->def->op == TIR_OP_RESHAPE))
+        v = v->def->operands[0];
+    return v->def && v->def->op == TIR_OP_LOAD ? v->def : NULL;
+}
+
 struct tir_value *tir_reshaped_buffer(struct tir_builder *b, struct tir_value *buffer,
                                       const struct tir_type *tile)
 {

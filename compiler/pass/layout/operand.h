@@ -14,6 +14,8 @@ struct tir_value *tir_unturned(struct tir_value *v, bool *turned);
 // What lies in memory for x, which is not turned: the tile that x has the rows of, if it is loaded
 // from a tensor; else x.
 struct tir_value *tir_brought(struct tir_value *x);
+// The load that v has the elements of, in another order; NULL: there is none.
+struct tir_inst *tir_reordered_load(const struct tir_value *v);
 // The buffer in the shape of a tile.
 struct tir_value *tir_reshaped_buffer(struct tir_builder *b, struct tir_value *buffer,
                                       const struct tir_type *tile);

@@ -192,18 +192,51 @@ static bool is_for_put(const struct stream *s, const struct tir_inst *load)
     return bitset_has(&s->in_puts.loads, load->results[0]->id);
 }
 
+// Will a put turn its bytes? Then matrices are read.
+static bool is_turned(const struct stream *s, const struct tir_inst *load)
+{
+    if (tir_elems[load->results[0]->type->elem].bits != 8)
+        return false;
+    if (bitset_has(&s->are_turned, load->results[0]->id))
+        return true;
+    tir_foreach_inst(inst, s->f)
+        if (inst->op == TIR_OP_PERMUTE && inst->operands[0] == load->results[0])
+            return true;
+    return false;
+}
+
+// The rows of a buffer in another order: a lane gets four columns of what is turned, which are two
+// rows of one matrix and two of another, so the eight rows of a matrix are the first two of each
+// four. Here these lie in eight lines that follow each other, and have all banks.
+static const struct tir_layout *by_matrices(struct tir_types *types, const struct tir_layout *l)
+{
+    if (l->rank != 2 || l->first[1] != 1 || l->shape[0] % 16)
+        return l;
+    const uint32_t row = l->iters[0].stride;
+    struct tir_iter iters[TIR_MAX_ITERS] = {{(uint32_t)l->shape[0] / 16, 16 * row, TIR_AXIS_REG},
+                                            {4, 2 * row, TIR_AXIS_REG},
+                                            {2, 8 * row, TIR_AXIS_REG},
+                                            {2, row, TIR_AXIS_REG}};
+    memcpy(iters + 4, l->iters + 1, (l->iter_count - 1) * sizeof(*iters));
+    return tir_layout_from_iters(types, l->rank, l->shape, iters, l->iter_count + 3, NULL, 0,
+                                 l->swizzle);
+}
+
 // Fragments of products take the same columns of eight rows at a time, so these are swizzled: rows
 // that there are several of.
 static const struct tir_type *buffer_type(const struct stream *s, const struct tir_inst *load)
 {
     struct tir_type t = *load->results[0]->type;
     const bool one_row = tir_type_count(&t) == t.shape[t.rank - 1];
-    const bool swizzles = s->on_warpgroups && !is_for_put(s, load) && !one_row;
+    const bool swizzles =
+        s->on_warpgroups && (!is_for_put(s, load) || is_turned(s, load)) && !one_row;
     const uint32_t bits = tir_elems[t.elem].bits;
     const int64_t row = t.shape[t.rank - 1] * bits / 8;
     t.space = TIR_SPACE_SHARED;
     t.layout = tir_layout_memory(s->f->module->types, t.rank, t.shape, bits,
                                  swizzles ? tir_layout_swizzle_for(row) : 0);
+    if (swizzles && bitset_has(&s->are_turned, load->results[0]->id) && bits == 8)
+        t.layout = by_matrices(s->f->module->types, t.layout);
     return tir_type_get(s->f->module->types, &t);
 }
 

@@ -26,6 +26,7 @@
 #include "pass/layout/layout.h"
 #include "pass/layout/operand.h"
 #include "pass/layout/pressure.h"
+#include "pass/layout/turned.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
 
@@ -45,9 +46,9 @@ struct plan {
     struct tir_pass_cx *cx;
     struct tir_ranges *ranges;
     struct tir_pressure *pressure;
-    bool turns;      // a role beside that of the products may transpose operands
-    bool asks_turns; // some product needs that
-    bool computes;   // that role computes operands
+    bool turns;              // a role beside that of the products may transpose operands
+    bool asks_turns;         // some product needs that
+    enum tir_role_work work; // of that role
     VEC(struct product) products;
 };
 
@@ -117,12 +118,21 @@ static const char *refuse_by_threads(struct plan *p, const struct tir_value *x, 
     if (follows_from_products(p, x) || !tir_copied_of(x, &copied))
         return why;
     const struct tir_value *tensor = tir_ref_base(copied.slice);
-    p->computes = true;
+    p->work = TIR_ROLE_COMPUTES;
     const uint32_t width = tir_tile_copy_width(p->f, p->cx->target, p->ranges, x, &why);
     if (width && width < WIDE_COPY)
         return "its rows are not known to move by 16 bytes at a time";
     const bool loads = tir_is_only_read(p->f, tensor) && tir_tensor_is_dense(p->f, tensor);
     return width || loads ? NULL : why;
+}
+
+// What a role of two warpgroups does that stores operand i. B is stored transposed, K contiguous.
+static enum tir_role_work work_of(const struct plan *p, const struct tir_inst *dot, uint32_t i)
+{
+    const uint32_t warps = 2 * TIR_WARPGROUP;
+    return tir_is_turned(p->f->module->types, dot->operands[i], i == TIR_DOT_B, warps)
+               ? TIR_ROLE_TURNS
+               : TIR_ROLE_COMPUTES;
 }
 
 // Why operand i, whose dimension K is k_dim, cannot be in shared memory as wgmma wants it.
@@ -141,16 +151,18 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
         return "the rows of an operand are not a multiple of 32 bytes";
     const struct tir_inst *load = tir_loaded_by(v);
     if (!load) { // stored as it is needed
-        p->computes |= !follows_from_products(p, x);
+        if (!follows_from_products(p, x))
+            p->work = TIR_MAX(p->work, work_of(p, dot, i));
         return NULL;
     }
     if (bits != 16 && (turned ? 1 - k_dim : k_dim) != 1) {
         p->asks_turns = true;
         if (!p->turns || follows_from_products(p, x))
             return "wgmma transposes only 16-bit elements, and K is not contiguous";
-        p->computes = true;
+        p->work = TIR_MAX(p->work, work_of(p, dot, i));
     }
-    p->computes |= tir_pressure_needs(p->pressure, x); // loaded once, and stored from registers
+    if (tir_pressure_needs(p->pressure, x)) // loaded once, and stored from registers
+        p->work = TIR_ROLE_COMPUTES;
     const char *why = tir_tma_refusal(p->f, p->cx->target, p->ranges, load);
     return why && tir_takes_tiles(load, TIR_LOAD_MASK) ? refuse_by_threads(p, x, why) : why;
 }
@@ -320,9 +332,10 @@ static const char *refuse_memory(const struct plan *p)
 // Registers of a thread of `groups` warpgroups of products.
 static uint32_t registers_of(const struct plan *p, uint32_t groups)
 {
-    uint32_t given =
-        tir_role_registers(groups, p->computes ? TIR_ROLE_COMPUTES : TIR_ROLE_COPIES).math;
-    const uint32_t beside = groups > TIR_BUDGET_PRODUCT_GROUPS ? 0 : p->computes ? groups : 1;
+    uint32_t given = tir_role_registers(groups, p->work).math;
+    const uint32_t beside = groups > TIR_BUDGET_PRODUCT_GROUPS ? 0
+                            : p->work == TIR_ROLE_COPIES       ? 1
+                                                               : groups;
     return given ? given : tir_launch_registers((groups + beside) * WARPGROUP);
 }
 
@@ -403,7 +416,7 @@ static uint32_t plan_with(struct plan *p, bool turns)
     const char *kernel = refuse_kernel(p);
     kernel = kernel ? kernel : refuse_memory(p);
     p->turns = turns;
-    p->computes = false;
+    p->work = TIR_ROLE_COPIES;
     vec_foreach(struct product, product, &p->products)
         product->why = kernel ? kernel : refuse_dot(p, product->dot);
     return choose_groups(p);

@@ -54,6 +54,7 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
+#include "pass/layout/turned.h"
 #include "pass/receipt.h"
 #include "pass/role/store_ring.h"
 
@@ -64,8 +65,8 @@ struct split {
     tir_inst_list outgoing;       // rings that `math` fills and `store` empties
     struct bitset needed;         // values that what the role does needs, by id
     VEC(struct tir_value *) work; // needed, but not yet looked at
-    bool computes; // the warps of `load` are as many as those that tiles are spread over
-    bool feeds;    // cp.async fills buffers that puts read
+    enum tir_role_work works;     // `load`; all but copies takes as many warps as `math` has
+    bool feeds;                   // cp.async fills buffers that puts read
     const char *refusal;
     struct tir_span refused_at;
 };
@@ -186,7 +187,7 @@ static void need_result(struct split *s, const struct tir_value *v)
     }
     if (inst->op == TIR_OP_RING || (inst->op == TIR_OP_ALLOC && s->feeds))
         return;
-    if (tir_type_is_tile(v->type) && (!s->computes || inst->op == TIR_OP_DOT))
+    if (tir_type_is_tile(v->type) && (s->works == TIR_ROLE_COPIES || inst->op == TIR_OP_DOT))
         refuse(s, inst, "what is copied follows from a tile");
     if (inst->op == TIR_OP_LOAD) {
         if (!tir_is_only_read(s->f, tir_ref_base(inst)))
@@ -348,15 +349,30 @@ static bool has_role(const struct tir_func *f)
     return false;
 }
 
-// Do all threads of some put fill its slot: with what they compute, or by cp.async?
-static bool puts_compute(const struct tir_func *f)
+// All threads of a put fill its slot with what they store, or by cp.async.
+static enum tir_role_work work_of_put(const struct tir_func *f, const struct tir_inst *put)
 {
+    enum tir_role_work work = TIR_ROLE_COPIES;
+    tir_foreach_inst_in(inst, put->regions[0]) {
+        if (tir_done_of(inst) == TIR_DONE_CP_ASYNC)
+            return TIR_ROLE_COMPUTES;
+        if (inst->op != TIR_OP_STORE)
+            continue;
+        const struct tir_value *v = inst->operands[TIR_STORE_VALUE];
+        if (!tir_is_turned(f->module->types, v, false, f->threads / 32))
+            return TIR_ROLE_COMPUTES;
+        work = TIR_ROLE_TURNS;
+    }
+    return work;
+}
+
+static enum tir_role_work work_of_puts(const struct tir_func *f)
+{
+    enum tir_role_work work = TIR_ROLE_COPIES;
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_PUT)
-            tir_foreach_inst_in(in, inst->regions[0])
-                if (in->op == TIR_OP_STORE || tir_done_of(in) == TIR_DONE_CP_ASYNC)
-                    return true;
-    return false;
+            work = TIR_MAX(work, work_of_put(f, inst));
+    return work;
 }
 
 static bool is_read_in_put(const struct tir_func *f, const struct tir_value *root)
@@ -401,11 +417,11 @@ static const struct tir_inst *take_clause(struct tir_func *f)
 }
 
 static void plan_stores(struct split *load, struct split *store, const struct tir_inst *tiles,
-                        bool computes)
+                        enum tir_role_work works)
 {
     store->sends = true;
     find_needed(store);
-    if (computes)
+    if (works != TIR_ROLE_COPIES)
         refuse(store, tiles, "the warps beside it compute slots");
     if (!store->refusal) {
         tir_make_store_rings(store->f, store->cx, &store->outgoing);
@@ -430,12 +446,12 @@ static void fill_role(struct split *s, struct tir_inst *role, const struct tir_i
     keep_work(s, role->regions[0]);
 }
 
-static void split(struct split *load, struct split *store, bool computes)
+static void split(struct split *load, struct split *store)
 {
     struct tir_func *f = load->f;
     const uint32_t warps = f->threads / 32;
-    struct tir_role_registers registers =
-        tir_role_registers(f->threads / 128, computes ? TIR_ROLE_COMPUTES : TIR_ROLE_COPIES);
+    const struct tir_role_registers registers = tir_role_registers(f->threads / 128, load->works);
+    const bool computes = load->works != TIR_ROLE_COPIES;
     const bool stores = store->outgoing.len, follows = !registers.load && !computes;
     const uint32_t others = computes ? warps : !follows ? TIR_WARPGROUP : stores ? 2 : 1;
     const uint32_t first = follows ? warps : 0;
@@ -458,7 +474,7 @@ static void split(struct split *load, struct split *store, bool computes)
 
 enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct split load = {.f = f, .cx = cx, .computes = puts_compute(f)}, store = load;
+    struct split load = {.f = f, .cx = cx, .works = work_of_puts(f)}, store = load;
     const struct tir_inst *tiles = take_clause(f);
     const bool ahead = !(cx->target->features & TIR_HAS_WGMMA); // puts are, in line
     if (has_ring(f) && !has_role(f) && !ahead) {
@@ -481,8 +497,8 @@ enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx
         return tiles ? TIR_CHANGED : TIR_UNCHANGED;
     }
     if (tiles)
-        plan_stores(&load, &store, tiles, load.computes);
-    split(&load, &store, load.computes);
+        plan_stores(&load, &store, tiles, load.works);
+    split(&load, &store);
     tir_pass_dce(f, cx);
     return TIR_CHANGED;
 }
