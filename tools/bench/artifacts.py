@@ -2,8 +2,9 @@
 """What the benchmarks and device checks run, and its compilation on a machine without a GPU.
 
     python3 artifacts.py --tirc TIRC --out FOLDER [--arch sm_90a] [--only PATTERN] [--ptxas PTXAS]
+                         [--heads SEED [--cases N]]
 
-Compiles every row of the tables below to FOLDER/NAME.tira. A row that does not compile is listed
+Compiles every row of the tables below, and the attention with heads that a seed draws, to FOLDER/NAME.tira. A row that does not compile is listed
 and left out. With --ptxas the registers and spills of each row's fast variant go to
 FOLDER/usage.txt.
 """
@@ -16,6 +17,8 @@ import re
 import subprocess
 import sys
 import tempfile
+
+import heads
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLES = HERE.parent.parent / "examples"
@@ -249,12 +252,15 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--arch", default="sm_90a")
     parser.add_argument("--only", default="*")
+    parser.add_argument("--heads", type=int, metavar="SEED", help="what random_sizes.py draws as head_sizes")
+    parser.add_argument("--cases", type=int, default=20, help="of each set of heads")
     parser.add_argument("--ptxas")
     options = parser.parse_args()
     out = pathlib.Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     built, failed, notes = 0, [], []
-    for name, row in all_rows().items():
+    drawn = {} if options.heads is None else heads.rows(EXAMPLES, options.heads, options.cases)
+    for name, row in {**all_rows(), **drawn}.items():
         if not fnmatch.fnmatch(name, options.only):
             continue
         target = out / f"{name}.tira"

@@ -9,6 +9,8 @@ no poison. The peers:
   forward, wide   cuDNN's attention (scaled_dot_product_attention); wide has heads of 96 and 256
   backward        cuDNN's, called through autograd without a graph
   deterministic   the same
+  head_sizes      cuDNN's where it takes the sizes, else what torch chooses: forward, with heads of 8 to 256
+  head_sizes_backward  the same, and backward
   decode, paged   torch's attention over a contiguous cache, whatever backend it takes
   latent          two batched products and a softmax
   attention8      cuDNN's in e4m3 where its front end is at hand (cudnn8.py), else in bf16
@@ -26,7 +28,9 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import cudnn8
+import heads
 from compare import Work, normal, size_of
+from heads import draw_heads, draw_lengths, spread
 
 BF16 = torch.bfloat16
 GROUP = 128  # weights of a scale
@@ -52,21 +56,7 @@ def sampled(sample, captured=True, **values):
     return work
 
 
-def spread(rng, low, high, step=1):
-    """A multiple of step, every power of two as likely as the next."""
-    return max(step, round(math.exp(rng.uniform(math.log(low), math.log(high))) / step) * step)
-
-
 # ---- attention
-
-
-def draw_heads(rng):
-    return rng.choice([(16, 16), (32, 8), (16, 2), (8, 8)])
-
-
-def draw_lengths(rng, tokens, high):
-    keys = spread(rng, 512, high, rng.choice([1, 8, 64]))
-    return max(1, tokens // keys), keys
 
 
 def draw_forward(rng):
@@ -96,7 +86,7 @@ def attended(q, k, v, causal):
     """In float32, by its definition."""
     q, k, v = (heads_first(x, q.shape[1]) for x in (q, k, v))
     rows, keys = q.shape[2], k.shape[2]
-    out = torch.empty_like(q)
+    out = q.new_empty(*q.shape[:3], v.shape[3])
     for at in range(0, rows, 1024):
         s = q[:, :, at:at + 1024] @ k.mT / math.sqrt(q.shape[3])
         if causal:
@@ -146,34 +136,75 @@ def draw_backward(kernel):
     return draw
 
 
-def backward(device, batch, heads, keys, size, causal):
-    """The peer runs through autograd, which cannot be captured."""
-    q, k, v = (normal(device, batch, heads, keys, size, dtype=BF16).requires_grad_()
-               for _ in range(3))
-    g = normal(device, batch, heads, keys, size, dtype=BF16)
-    o = cudnn(q, k, v, causal)()
-    one = [x.detach()[:1, :1].float().requires_grad_() for x in (q, k, v)]
-    scale = 1 / math.sqrt(size)
-    logs = torch.empty(batch, heads, keys, device=device)
-    for b in range(batch):
-        for at in range(0, keys, 1024):
-            s = q.detach()[b, :, at:at + 1024].float() @ k.detach()[b].float().mT * scale
-            numbers = torch.arange(at, at + s.shape[1], device=device)[:, None]
+def log_sums(q, k, causal, scale):
+    """The logarithms of the sums of weights that the forward pass leaves."""
+    logs = torch.empty(q.shape[:3], device=q.device)
+    numbers = torch.arange(k.shape[2], device=q.device)
+    for b in range(len(q)):
+        every = k[b].repeat_interleave(q.shape[1] // k.shape[1], 0).float()
+        for at in range(0, q.shape[2], 1024):
+            s = q[b, :, at:at + 1024].float() @ every.mT * scale
             if causal:
-                s.masked_fill_(torch.arange(keys, device=device)[None] > numbers, -math.inf)
+                s.masked_fill_(numbers[None] > numbers[at:at + 1024, None], -math.inf)
             logs[b, :, at:at + 1024] = s.logsumexp(2)
-    grads = torch.empty(3, batch, heads, keys, size, device=device, dtype=BF16)
-    plain = [x.detach() for x in (q, k, v, o)]
+    return logs
 
-    def reference():
-        out = F.scaled_dot_product_attention(*one, is_causal=causal)
-        return torch.stack(torch.autograd.grad(out, one, g[:1, :1].float()))
+
+def backward(device, batch, heads, keys, size, causal):
+    return gradients(device, batch, heads, heads, keys, size, causal, cudnn)
+
+
+def gradients(device, batch, heads, groups, keys, size, causal, peer):
+    """The peer runs through autograd, which cannot be captured."""
+    q, k, v = (normal(device, batch, h, keys, size, dtype=BF16).requires_grad_()
+               for h in (heads, groups, groups))
+    g = normal(device, batch, heads, keys, size, dtype=BF16)
+    o = peer(q, k, v, causal)()
+    scale, each = 1 / math.sqrt(size), heads // groups
+    plain = [x.detach() for x in (q, k, v, o)]
+    logs = log_sums(*plain[:2], causal, scale)
+    grads = torch.empty(sum(x.numel() for x in plain[:3]), device=device, dtype=BF16)
+    parts = [part.view(x.shape) for x, part in zip(plain, grads.split([x.numel() for x in plain[:3]]))]
+    one = [x[:1, :n].float().requires_grad_() for x, n in zip(plain, (each, 1, 1))]
+
+    def reference():  # of the heads that share the first head of keys
+        out = F.scaled_dot_product_attention(one[0], *(x.expand(1, each, keys, size) for x in one[1:]),
+                                             is_causal=causal)
+        return torch.cat([x[:, :1] for x in torch.autograd.grad(out, one, g[:1, :each].float())])
     return sampled(
-        lambda x: x[:, :1, :1], captured=False,
+        lambda _: torch.cat([x[:1, :1] for x in parts]), captured=False,
         theirs=lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True),
-        ours=(*plain, logs, g, *grads.unbind(), scale), out=grads, reference=reference,
+        ours=(*plain, logs, g, *parts, scale), out=grads, reference=reference,
         bytes_moved=size_of(q, k, v, o, g, grads),
         flops=10 * batch * heads * keys * keys * size // (2 if causal else 1), tolerance=1.5e-2)
+
+
+def any_peer(q, k, v, causal):
+    """cuDNN's attention, or what torch chooses where cuDNN refuses the sizes or their gradients."""
+    try:
+        out = cudnn(q, k, v, causal)()
+        if q.requires_grad:
+            torch.autograd.grad(out, q, out.detach())
+        return cudnn(q, k, v, causal)
+    except RuntimeError:
+        return lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal,
+                                                      enable_gqa=q.shape[1] != k.shape[1])
+
+
+def head_sizes(device, batch, heads_of, groups, keys, size, values, causal):
+    q, k, v = (normal(device, batch, h, keys, n, dtype=BF16)
+               for h, n in ((heads_of, size), (groups, size), (groups, values)))
+    out = torch.empty(batch, heads_of, keys, values, device=device, dtype=BF16)
+    logs = torch.empty(batch, heads_of, keys, device=device)
+    return sampled(
+        lambda o: o[:1, :2], theirs=any_peer(q, k, v, causal),
+        ours=(q, k, v, out, logs, 1 / math.sqrt(size)), out=out,
+        reference=lambda: attended(q, k, v, causal), bytes_moved=size_of(q, k, v, out),
+        flops=2 * batch * heads_of * keys * keys * (size + values) // (2 if causal else 1), tolerance=6e-3)
+
+
+def head_sizes_backward(device, batch, heads_of, groups, keys, size, _values, causal):
+    return gradients(device, batch, heads_of, groups, keys, size, causal, any_peer)
 
 
 # ---- decode
@@ -398,6 +429,10 @@ KINDS = {
     "backward": (draw_backward("backward"), backward, ("backward.causal64", (1, 2, 130, 64, True))),
     "deterministic": (draw_backward("deterministic"), backward,
                       ("deterministic.full64", (1, 2, 130, 64, False))),
+    heads.FORWARD: (heads.draw(heads.FORWARD), head_sizes,
+                    ("forward.causal72x40", (1, 4, 2, 150, 72, 40, True))),
+    heads.BACKWARD: (heads.draw(heads.BACKWARD), head_sizes_backward,
+                     ("backward.full72", (1, 4, 2, 130, 72, 72, False))),
     "decode": (draw_decode, decode, ("decode", (2, 2, 4, 600, 2))),
     "paged": (draw_paged, decode, ("paged", (2, 2, 4, 600, 1, 16))),
     "latent": (draw_latent, latent, ("latent", (1, 128, 150))),

@@ -10,7 +10,7 @@ multiples of 8, `any` sizes of any alignment, `thin` at most 64 rows, `deep` few
 `askew`, where it is asked for, multiples of 8 with a depth that is an odd one.
 Row kernels (bf16): M x N of which a quarter have rows of any alignment. family.py has the
 sets of attention, decode, weights of few bits, products with scales and of groups, everyday.py those
-of other kernels. Each result is compared
+of other kernels. The artifacts of head_sizes are those of the same seed (artifacts.py --heads N). Each result is compared
 with float32's on poisoned outputs before it is timed. Both sides are CUDA graphs whose
 calls rotate over input sets (compare.py), replayed in turns; the ratio is torch's time divided by
 ours. Prints the geometric mean of each set and the ten worst.
@@ -41,6 +41,7 @@ import compare
 import everyday
 import family
 import harness
+import heads
 import tirrt
 
 # Columns and depth of weights: Llama 3 8B and 70B, Qwen 2.5 7B and 32B, Mixtral 8x7B, DeepSeek V3,
@@ -108,9 +109,10 @@ def maker(kind, artifact):
 
 
 def items_of(options):
-    rng = random.Random(options.seed)
+    every = random.Random(options.seed)
     items = []
     for kind in options.sets.replace("everyday", ",".join(everyday.KINDS)).split(","):
+        rng = heads.random_of(kind, options.seed) if kind in heads.KINDS else every
         if options.sizes:
             artifact, _ = drawn(rng, kind, options)
             items += [(kind, artifact, size) for size in options.sizes]
