@@ -440,6 +440,9 @@ def attention_forms():
 
 
 def attention_kin():
+    for kernel in ["backward", "deterministic"]:  # tiles of 64 keys
+        yield ["backward.tir", "--kernel", kernel, "--arch=sm_90a", "scale=0.125", "-D", "D=216", "B=1", "H=2", "G=1", "S=70",
+               "T=130"]
     for arch in ["sm_80", "sm_90a"]:
         run = [f"--arch={arch}", "scale=0.125"]
         yield ["ragged.tir", *run, "-D", "D=64", "N=105", "M=140", "H=2", "G=1", "longest=70",
