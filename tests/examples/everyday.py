@@ -17,7 +17,7 @@ SIZES = {  # of each kernel, and inputs where they are not drawn
     "route": "T=20", "embedding": "T=20 N=600 V=50 Id=randint:0:49", "embedding_gradient": "T=20 N=300 V=50 Id=randint:0:49",
     "matrix_vector": "M=30 K=1100", "batched": "B=2 M=130 N=136 K=72", "small_batched": "B=2", "matmul_tf32": "M=70 N=80 K=100",
     "matmul_f64": "M=70 N=80 K=520", "gated": "M=70 N=136 K=96", "low_rank": "M=70 N=136 K=96",
-    "convolution": "B=1 H=3 V=10 C=64 F=72",
+    "convolution": "B=1 H=3 V=10 C=64 F=72 P=30",
 }
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Kernels of every day (kernels/everyday.tir) beside torch, at sizes that a seed draws: sets of
-random_sizes.py. They are written as the language page suggests, with one tile and no measured choice, so
+random_sizes.py. They are written as the language page suggests, with one tile or some configurations, so
 they show what a first version of a kernel reaches.
 
 The peer is one call of torch where there is one (cuBLAS, cuDNN, a kernel of its own), and Inductor's code,
@@ -299,11 +299,13 @@ def low_rank(device, m, n, k):
 
 def convolution(device, batch, side, channels, filters):
     x, w = normal(device, batch, side, side, channels, dtype=BF16), normal(device, filters, 3, 3, channels, dtype=BF16)
-    y = torch.empty(batch, side, side, filters, device=device, dtype=BF16)
+    y = torch.empty(batch * side * side, filters, device=device, dtype=BF16)
     planes, taps_of = x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2)  # channels last in memory
 
     def reference():
-        return F.conv2d(planes.float(), taps_of.float(), padding=1).permute(0, 2, 3, 1)
+        return F.conv2d(planes.float(), taps_of.float(), padding=1).permute(0, 2, 3, 1).reshape(y.shape)
+    torch.backends.cudnn.benchmark = True  # cuDNN's fastest, found before anything is timed
+    F.conv2d(planes, taps_of, padding=1)
     return Work(lambda: F.conv2d(planes, taps_of, padding=1), (x, w, y), y, reference, size_of(x, w, y),
                 18 * batch * side * side * channels * filters, 5e-3)
 
