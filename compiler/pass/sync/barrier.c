@@ -179,14 +179,19 @@ static void walk_loop(struct barriers *b, struct tir_inst *inst, struct state *s
     loop->barrier = NULL;
     tir_barrier_join(b, s, &loop->back);
     struct state body = tir_barrier_copy_of(b, s);
-    for (uint32_t r = 0; r < inst->region_count; r++)
-        walk(b, inst->regions[r], &body);
+    walk(b, inst->regions[0], &body);
+    const bool is_while = inst->op == TIR_OP_WHILE;
+    if (is_while) { // it ends after its condition, which comes after the last round
+        *s = tir_barrier_copy_of(b, &body);
+        walk(b, inst->regions[1], &body);
+    }
     tir_barrier_stepped(&body, inst);
     b->grown |= tir_barrier_join(b, &loop->back, &body);
     tir_barrier_left(&body, inst);
     if (loop->barrier)
         tir_barrier_met(b, s, loop->barrier);
-    tir_barrier_join(b, s, &body); // what was in s too: the loop may run no iteration
+    if (!is_while)
+        tir_barrier_join(b, s, &body); // what was in s too: the loop may run no iteration
 }
 
 // Whether v is the same in all threads of a warp or CTA.
