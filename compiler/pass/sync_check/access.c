@@ -115,6 +115,10 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
 {
     struct tir_value *base = tir_ref_base(inst);
     bool tensor = bitset_has(&r->p->tensors, base->id);
+    // What tile code does to one element, the first thread of its crew does (lower_tile).
+    const bool by_one = !tile->rank && access != SYNC_READ && !tir_is_by_thread(r->p->f, inst);
+    if (by_one && who->agent->first_warp != who->agent->within.first)
+        return;
     if (!tensor && base->type->space != TIR_SPACE_SHARED &&
         base->type->space != TIR_SPACE_CLUSTER && base->type->space != TIR_SPACE_TMEM)
         return;

@@ -157,7 +157,7 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
     int64_t *points = arena_array(r->arena, int64_t, count);
     uint64_t same = (inst->block->owner ? inst->block->owner->id + 1 : 1) * SYNC_CTAS + a->cta;
     same ^= access->base;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < (all ? count : 1); i++) { // one for all: the crew's first
         if (who->mask && !(who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1))
             continue;
         int64_t element = elements ? elements[i] : tir_sync_element(r, a, inst, of, i);
