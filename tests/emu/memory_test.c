@@ -111,6 +111,35 @@ static void uninitialised(void **state)
                  "uninitialised global load");
 }
 
+// Compilers shuffle a variable that one lane alone has set, and give its value to all.
+static void shuffled_values(void **state)
+{
+#define ONE_SET \
+    ".local .u32 l; setp.eq.u32 %p1, %t, 3; @%p1 st.local.u32 [l], 7; ld.local.u32 %r1, [l];"
+    struct rig r;
+    uint32_t out[2];
+    (void)state;
+    rig_open(&r);
+    const uint64_t b = rig_buffer(&r, NULL, sizeof out);
+    expect(&r,
+           KERNEL("", ONE_SET "shfl.sync.idx.b32 %r2|%p2, %r1, 3, 31, -1;"
+                              "shfl.sync.up.b32 %r1, %r1, 1, 0, -1; setp.ne.u32 %p1, %t, 4;"
+                              "@%p1 bra end; st.global.v2.u32 [%b], {%r1, %r2}; end: ret;"),
+           32, 0, b);
+    rig_read(&r, out, b, sizeof out);
+    assert_int_equal(out[0], 7);
+    assert_int_equal(out[1], 7);
+    rig_close(&r);
+    expect_fault(KERNEL("", ONE_SET "shfl.sync.idx.b32 %r2, %r1, 4, 31, -1;"
+                                    "st.global.u32 [%b], %r2; ret;"),
+                 "undefined value is stored where others see it");
+    expect_fault(KERNEL("", ONE_SET "shfl.sync.idx.b32 %r2, %t, %r1, 31, -1; ret;"),
+                 "undefined value is used by more than its lane");
+    expect_fault(KERNEL("", ONE_SET "shfl.sync.idx.b32 %r2, %r1, %r1, 31, -1; ret;"),
+                 "undefined value is used by more than its lane");
+#undef ONE_SET
+}
+
 static void constants_are_read_only(void **state)
 {
     (void)state;
@@ -384,6 +413,7 @@ int main(void)
         cmocka_unit_test(messages_say_where),
         cmocka_unit_test(misaligned),
         cmocka_unit_test(uninitialised),
+        cmocka_unit_test(shuffled_values),
         cmocka_unit_test(constants_are_read_only),
         cmocka_unit_test(widths),
         cmocka_unit_test(variables),

@@ -79,6 +79,21 @@ void emu_undefined_set(struct emu_warp *w, uint32_t ref, const uint64_t *bits, u
     w->undefined_by = w->in;
 }
 
+void emu_undefined_shuffled(struct emu_warp *w, uint32_t to, uint32_t of, const uint32_t *from,
+                            uint32_t mask)
+{
+    uint64_t bits[EMU_WARP];
+    uint32_t undefined = 0;
+    if (!at(w, to))
+        return;
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        bits[i] = mask >> i & 1 ? emu_undefined_bits(w, of, from[i]) : 0;
+        undefined |= bits[i] ? 1u << i : 0;
+    }
+    change(w, at(w, to), *at(w, to) & ~mask);
+    mark(w, to, bits, undefined);
+}
+
 void emu_undefined_free(struct emu_grid *l, struct emu_frame *frame)
 {
     if (frame->undefined_bits)
@@ -242,6 +257,13 @@ static const char *use_of(const struct emu_insn *in)
                                                             : "is used by more than its lane";
 }
 
+// Is the register the value of a shuffle alone?
+static bool is_shuffled(const struct emu_insn *in, uint32_t ref)
+{
+    return in->run == emu_run_shfl && ref == in->src[0] && ref != in->src[1] && ref != in->src[2] &&
+           ref != in->src[3];
+}
+
 void emu_undefined_step(struct emu_warp *w, const struct emu_insn *in)
 {
     uint64_t all[EMU_WARP];
@@ -257,11 +279,12 @@ void emu_undefined_step(struct emu_warp *w, const struct emu_insn *in)
                                 in->run == emu_run_bra ? "decides a branch" : "is a guard");
         mask &= in->flags & EMU_INSN_GUARD_NOT ? ~guard : guard;
     }
-    // Of a store the value may go to local memory, which store() decides.
+    // Of a store the value may go to local memory, which store() decides. That of a shuffle goes to
+    // other lanes, which the shuffle knows once all have come.
     if (in->run == emu_run_st)
         read = emu_undefined_lanes(w, in->src[0]) & mask;
     for (uint32_t i = in->touches; i < end && in->run != emu_run_st; i++)
-        if (!m->touches.at[i].is_write)
+        if (!m->touches.at[i].is_write && !is_shuffled(in, m->touches.at[i].ref))
             read |= emu_undefined_lanes(w, m->touches.at[i].ref) & mask;
     const bool follows = is_of_lanes(in);
     if (read && !follows)
@@ -272,7 +295,7 @@ void emu_undefined_step(struct emu_warp *w, const struct emu_insn *in)
     }
     for (uint32_t i = in->touches; i < end; i++) {
         uint32_t *to = m->touches.at[i].is_write ? at(w, m->touches.at[i].ref) : NULL;
-        if (!to)
+        if (!to || (in->run == emu_run_shfl && m->touches.at[i].ref == in->dst))
             continue;
         const uint32_t width = m->touches.at[i].width;
         for (uint32_t k = 0; k < EMU_WARP; k++)

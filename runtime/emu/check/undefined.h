@@ -4,8 +4,9 @@
 // Loading such bytes is legal: compilers load a vector and use a part of it, or load ahead of a
 // branch. Depending on them is an error. So the registers are followed, lane by lane: values
 // computed from one are undefined too, and a store to local memory makes the bytes undefined again.
-// Any other use is reported: a branch or a guard, an address, a store that other threads can see,
-// an instruction of several lanes.
+// A shuffle hands the undefined bits of a lane to those that read it. Any other use is reported: a
+// branch or a guard, an address, a store that other threads can see, an instruction of several
+// lanes.
 //
 // Of each lane the undefined bits are known, so that a byte can be taken from a word, and so that
 // bit fields can be set one after another. Instructions that move bits are executed again with
@@ -25,6 +26,9 @@ size_t emu_undefined_size(const struct emu_func *f);
 void emu_undefined_step(struct emu_warp *w, const struct emu_insn *in);
 // The lanes have loaded undefined bits into a register.
 void emu_undefined_set(struct emu_warp *w, uint32_t ref, const uint64_t *bits, uint32_t lanes);
+// Each lane of the mask has in `to`, since a shuffle, what lane from[i] had in `of`.
+void emu_undefined_shuffled(struct emu_warp *w, uint32_t to, uint32_t of, const uint32_t *from,
+                            uint32_t mask);
 // Those of one lane, which are its first 64.
 uint64_t emu_undefined_bits(const struct emu_warp *w, uint32_t ref, uint32_t lane);
 // The lanes of a register that are undefined.

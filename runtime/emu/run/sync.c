@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "emu/check/undefined.h"
 #include "emu/lane/fp.h"
 #include "emu/run/run.h"
 #include "emu/run/state.h"
@@ -309,7 +310,7 @@ EMU_RUN(bar_warp)
 // dst | list: predicate; src: value, lane or distance, clamp, member mask
 EMU_RUN(shfl)
 {
-    uint32_t out[EMU_WARP], inside = 0;
+    uint32_t out[EMU_WARP], read[EMU_WARP], inside = 0;
     if (!meet(w, in->src[3], mask))
         return;
     const uint32_t *a = lanes(w, in->src[0]), *b = lanes(w, in->src[1]), *c = lanes(w, in->src[2]);
@@ -342,8 +343,11 @@ EMU_RUN(shfl)
         if (mask >> i & 1 && !(mask & members[i] & 1u << from))
             emu_fault(w, i, "shfl.sync reads lane %u, which does not take part", from);
         out[i] = a[from];
+        read[i] = from;
         inside |= (uint32_t)ok << i;
     }
+    if (w->undefined_count)
+        emu_undefined_shuffled(w, in->dst, in->src[0], read, mask);
     emu_commit(w, in->dst, out, 4, mask);
     emu_commit_pred(w, in->list, inside, mask);
 }
