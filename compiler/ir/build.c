@@ -85,11 +85,7 @@ struct tir_value *tir_const_int(struct tir_func *f, const struct tir_type *type,
 struct tir_value *tir_const_float(struct tir_func *f, const struct tir_type *type, double value)
 {
     assert(tir_elem_is_float(type->elem));
-    value = tir_number_round(type->elem, value);
-    if (value != value) { // one NaN, whatever its bits were
-        uint64_t bits = UINT64_C(0x7ff8000000000000);
-        memcpy(&value, &bits, sizeof(value));
-    }
+    value = tir_number_round(type->elem, value); // one NaN, whatever its bits were
     return constant(f, type, (union tir_number){.f = value});
 }
 

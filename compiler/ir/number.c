@@ -40,10 +40,26 @@ static const struct format formats[TIR_ELEM_COUNT] = {
     [TIR_F64] = {11, 52, -1022, IEEE, false, 0x1.fffffffffffffp1023},
 };
 
+#define FRACTION ((UINT64_C(1) << 52) - 1) // of a double
+
+// A NaN travels as a double with the same upper bits.
+static double nan_of(uint64_t fraction)
+{
+    const uint64_t bits = UINT64_C(0x7ff) << 52 | fraction;
+    double x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+double tir_number_nan(void)
+{
+    return nan_of(FRACTION);
+}
+
 static double round_scale(double x) // ue8m0
 {
     if (isnan(x) || x < 0)
-        return NAN;
+        return tir_number_nan();
     int e;
     if (x <= 0x1p-127)
         return 0x1p-127;
@@ -56,15 +72,13 @@ static double round_scale(double x) // ue8m0
 double tir_number_round(enum tir_elem elem, double x)
 {
     const struct format *t = &formats[elem];
-    if (elem == TIR_F64)
-        return x;
     if (elem == TIR_UE8M0)
         return round_scale(x);
     if (elem == TIR_UE4M3 && !(x > 0)) // it has no sign
-        return x == 0 ? 0 : NAN;
+        return x == 0 ? 0 : tir_number_nan();
     if (isnan(x))
-        return t->special == FINITE ? t->max : NAN;
-    if (x == 0)
+        return t->special == FINITE ? t->max : tir_number_nan();
+    if (elem == TIR_F64 || x == 0)
         return x;
     double r = x;
     if (!isinf(x)) {
@@ -101,11 +115,14 @@ static uint64_t encode_float(enum tir_elem elem, double x)
     const struct format *t = &formats[elem];
     uint64_t mantissa_mask = (UINT64_C(1) << t->mantissa_bits) - 1;
     uint64_t exponent_mask = (UINT64_C(1) << t->exponent_bits) - 1;
-    uint64_t sign = signbit(x) && !isnan(x), exponent = 0, mantissa;
+    uint64_t sign = signbit(x) != 0, exponent = 0, mantissa, bits;
     double magnitude = fabs(x);
-    if (isnan(x) || isinf(x)) {
+    memcpy(&bits, &x, sizeof(bits));
+    if (isnan(x) || isinf(x)) { // of an infinity no bit of the fraction is set
         exponent = exponent_mask;
-        mantissa = isnan(x) ? mantissa_mask : 0;
+        mantissa = (bits & FRACTION) >> (52 - t->mantissa_bits);
+        if (isnan(x) && (!mantissa || t->special == ONE_NAN))
+            mantissa = mantissa_mask;
     } else if (magnitude < ldexp(1, t->min_exponent)) {
         mantissa = (uint64_t)ldexp(magnitude, t->mantissa_bits - t->min_exponent);
     } else {
@@ -119,7 +136,7 @@ static uint64_t encode_float(enum tir_elem elem, double x)
 static double decode_float(enum tir_elem elem, uint64_t bits)
 {
     if (elem == TIR_UE8M0)
-        return (bits & 0xff) == 0xff ? NAN : ldexp(1, (int)(bits & 0xff) - 127);
+        return (bits & 0xff) == 0xff ? tir_number_nan() : ldexp(1, (int)(bits & 0xff) - 127);
     const struct format *t = &formats[elem];
     if (elem == TIR_TF32)
         bits &= ~UINT64_C(0x1fff); // the tensor core ignores them
@@ -131,9 +148,9 @@ static double decode_float(enum tir_elem elem, uint64_t bits)
     bool negative = bits >> (t->mantissa_bits + t->exponent_bits) & 1;
     double magnitude;
     if (exponent == exponent_mask && t->special == IEEE)
-        magnitude = mantissa ? NAN : INFINITY;
+        magnitude = mantissa ? nan_of(mantissa << (52 - t->mantissa_bits)) : INFINITY;
     else if (exponent == exponent_mask && t->special == ONE_NAN && mantissa == mantissa_mask)
-        magnitude = NAN;
+        magnitude = tir_number_nan();
     else if (exponent == 0)
         magnitude = ldexp((double)mantissa, t->min_exponent - t->mantissa_bits);
     else
@@ -236,7 +253,7 @@ static double fma_odd(double a, double b, double c)
 static double min_float(double a, double b)
 {
     if (isnan(a) || isnan(b))
-        return NAN;
+        return tir_number_nan();
     if (a == b)
         return signbit(a) ? a : b;
     return a < b ? a : b;

@@ -3,7 +3,8 @@
 // definition that constant folding, the interpreter and tests share.
 //
 // Integers and bool travel as int64_t, sign- or zero-extended from their width (u64: the same
-// bits). Floats of every type travel as a double that the type can hold exactly.
+// bits). Floats of every type travel as a double that the type can hold exactly; a NaN keeps its
+// bits.
 #ifndef TIR_IR_NUMBER_H
 #define TIR_IR_NUMBER_H
 
@@ -14,6 +15,8 @@ union tir_number {
     double f;  // floats
 };
 
+// The NaN that is computed: without a sign, all other bits set.
+double tir_number_nan(void);
 // x as the nearest value of a float type, ties to even. Floats of at most 8 bits saturate at their
 // largest finite value, infinity included; e2m1, e3m2 and e2m3 have no NaN and give that value for
 // it. ue4m3 is e4m3 without a sign: it gives NaN for negative x.

@@ -36,9 +36,7 @@ static void every_small_bit_pattern_survives(void **state)
         for (uint64_t pattern = 0; pattern < UINT64_C(1) << bits; pattern++) {
             union tir_number x = tir_number_decode(elem, pattern);
             uint64_t again = tir_number_encode(elem, x);
-            if (tir_elem_is_float(elem) && isnan(x.f))
-                assert_true(isnan(tir_number_decode(elem, again).f));
-            else if (elem == TIR_BOOL)
+            if (elem == TIR_BOOL)
                 assert_int_equal(again, pattern != 0);
             else
                 assert_int_equal(again, pattern);

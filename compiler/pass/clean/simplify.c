@@ -170,6 +170,8 @@ static struct tir_value *fold_cast(struct tir_builder *b, const struct tir_inst 
         in = tir_number_decode(to->elem, tir_number_encode(x->type->elem, in));
     else
         in = tir_number_cast(to->elem, x->type->elem, in);
+    if (inst->op == TIR_OP_BITCAST && tir_elem_is_float(to->elem) && isnan(in.f))
+        return NULL; // a constant has no NaN but one
     return const_of(b->f, to, in);
 }
 
