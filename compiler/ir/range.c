@@ -14,6 +14,7 @@
 struct known {
     int64_t low, high;
     uint64_t divisor;
+    bool no_sign; // it is not negative, unless 64 bits overflow
 };
 
 struct tir_ranges {
@@ -56,10 +57,18 @@ static void set(struct tir_ranges *r, const struct tir_value *v, struct known k)
     struct known all = anything(v->type);
     if (k.low < all.low || k.high > all.high || k.low > k.high) { // it may wrap, or is unreachable
         const uint64_t divisor = k.divisor & -k.divisor;          // wrapping keeps powers of two
+        const bool no_sign = k.no_sign;
         k = all;
         k.divisor = TIR_MIN(divisor, UINT64_C(1) << 30);
+        k.no_sign = no_sign;
     }
     r->of[v->id] = k;
+}
+
+static bool has_no_sign(const struct tir_ranges *r, const struct tir_value *v)
+{
+    const struct known k = get(r, v);
+    return k.low >= 0 || k.no_sign;
 }
 
 // The ends of an interval from the four corners of a checked operation; false: it may overflow.
@@ -237,6 +246,38 @@ static struct known evaluate(struct tir_ranges *r, const struct tir_inst *inst)
     }
 }
 
+// Has the result no sign because operands have none?
+static bool keeps_sign_away(const struct tir_ranges *r, const struct tir_inst *inst)
+{
+    struct tir_value *const *in = inst->operands;
+    switch (inst->op) {
+    case TIR_OP_ADD:
+    case TIR_OP_MUL:
+    case TIR_OP_DIV:
+    case TIR_OP_CEILDIV:
+        return inst->results[0]->type->elem == TIR_I64 && has_no_sign(r, in[0]) &&
+               has_no_sign(r, in[1]);
+    case TIR_OP_REM: // it has the sign of the first
+        return has_no_sign(r, in[0]);
+    case TIR_OP_MIN:
+        return has_no_sign(r, in[0]) && has_no_sign(r, in[1]);
+    case TIR_OP_MAX:
+        return has_no_sign(r, in[0]) || has_no_sign(r, in[1]);
+    case TIR_OP_WHERE:
+        return has_no_sign(r, in[1]) && has_no_sign(r, in[2]);
+    case TIR_OP_BROADCAST:
+    case TIR_OP_RESHAPE:
+    case TIR_OP_PERMUTE:
+    case TIR_OP_CONVERT_LAYOUT:
+        return has_no_sign(r, in[0]);
+    case TIR_OP_IF:
+        return has_no_sign(r, tir_yield_of(inst->regions[0])->operands[0]) &&
+               has_no_sign(r, tir_yield_of(inst->regions[1])->operands[0]);
+    default:
+        return false;
+    }
+}
+
 // assume(x < c) and its like, said in the block that makes x.
 static void learn(struct tir_ranges *r, const struct tir_inst *assume)
 {
@@ -291,7 +332,7 @@ static void enter_regions(struct tir_ranges *r, const struct tir_inst *inst)
         struct known step = get(r, inst->operands[TIR_FOR_STEP]);
         struct known iv = {begin.low,
                            TIR_MAX(begin.low, end.high > INT64_MIN ? end.high - 1 : end.high),
-                           tir_gcd(begin.divisor, step.divisor)};
+                           tir_gcd(begin.divisor, step.divisor), begin.no_sign};
         set(r, inst->regions[0]->args[0], iv);
     } else if (inst->op == TIR_OP_TILES) {
         uint32_t count = tir_carried_at(inst);
@@ -315,7 +356,9 @@ static void walk(struct tir_ranges *r, const struct tir_block *block)
             learn(r, inst);
         if (inst->result_count == 1 && !tir_elem_is_float(inst->results[0]->type->elem) &&
             inst->results[0]->type->space == TIR_SPACE_VALUE) {
-            set(r, inst->results[0], evaluate(r, inst));
+            struct known k = evaluate(r, inst);
+            k.no_sign = keeps_sign_away(r, inst);
+            set(r, inst->results[0], k);
             continue;
         }
         for (uint32_t i = 0; i < inst->result_count; i++)
@@ -448,6 +491,11 @@ void tir_range_get(const struct tir_ranges *ranges, const struct tir_value *v, i
     struct known k = get(ranges, v);
     *low = k.low;
     *high = k.high;
+}
+
+bool tir_range_has_no_sign(const struct tir_ranges *ranges, const struct tir_value *v)
+{
+    return has_no_sign(ranges, v);
 }
 
 uint64_t tir_range_divisor(const struct tir_ranges *ranges, const struct tir_value *v)

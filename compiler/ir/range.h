@@ -13,6 +13,9 @@ struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func
 // integer: the whole of int64.
 void tir_range_get(const struct tir_ranges *ranges, const struct tir_value *v, int64_t *low,
                    int64_t *high);
+// Is v never negative? Unlike the interval this takes sums and products of 64 bits not to overflow:
+// it is for places in tensors.
+bool tir_range_has_no_sign(const struct tir_ranges *ranges, const struct tir_value *v);
 // A number that divides every value v takes; 0: v is always 0; 1: nothing is known.
 uint64_t tir_range_divisor(const struct tir_ranges *ranges, const struct tir_value *v);
 

@@ -216,6 +216,16 @@ const char *tir_tma_maps_refusal(const struct tir_func *f, const struct tir_inst
                : NULL;
 }
 
+// A tensor copy to a tensor begins inside of it in every dimension: an H200 faults on others. One
+// from a tensor may begin before it.
+static const char *refuse_begin(const struct tir_ranges *ranges, const struct tir_inst *store)
+{
+    for (uint32_t d = 0; d < tir_ref_base(store)->type->rank; d++)
+        if (!tir_range_has_no_sign(ranges, tir_ref_indices(store)[d]))
+            return "it may begin before the tensor";
+    return NULL;
+}
+
 const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *target,
                             const struct tir_ranges *ranges, const struct tir_inst *access)
 {
@@ -241,6 +251,8 @@ const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *t
         return no_box;
     if (tir_tensor_alignment(f, param->value) < 16)
         return "the tensor is not known to be aligned to 16 bytes";
-    const char *no_map = tir_tma_maps_refusal(f, access, 1);
+    const bool stores = access->op == TIR_OP_STORE || access->op == TIR_OP_ATOMIC;
+    const char *no_begin = stores ? refuse_begin(ranges, access) : NULL;
+    const char *no_map = no_begin ? no_begin : tir_tma_maps_refusal(f, access, 1);
     return no_map ? no_map : tir_tma_start_refusal(ranges, access);
 }
