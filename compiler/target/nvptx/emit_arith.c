@@ -359,6 +359,10 @@ static V int_to_float(struct emit *e, V x, bool sign, enum tir_elem to)
         x = sticky_int(e, x, sign);
     LLVMTypeRef type = tir_emit_elem_type(e, via);
     V f = sign ? LLVMBuildSIToFP(e->b, x, type, "") : LLVMBuildUIToFP(e->b, x, type, "");
+    if (via == TIR_F64 && to == TIR_BF16) { // of the two casts LLVM makes one by f32 before sm_90
+        f = tir_emit_f32_to_odd(e, f);
+        via = TIR_F32;
+    }
     return direct ? f : float_to_float(e, f, via, to);
 }
 
