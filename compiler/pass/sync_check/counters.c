@@ -116,7 +116,7 @@ static bool takes_one(const struct family *f, const struct tir_inst *inst)
 
 static bool is_needed(const struct sync_program *p, const struct tir_value *v)
 {
-    return !tir_type_is_tile(v->type) && bitset_has(&p->needed, v->id);
+    return !tir_type_is_tile(v->type) && bitset_has(&p->numbers, v->id);
 }
 
 // Whether operand i of inst decides anything, as a number.

@@ -64,7 +64,7 @@ static tir_str what_goes_on(const struct sync_plan *s, const struct tir_inst *lo
     tir_text_init(&text, s->p->cx->scratch, 0);
     for (uint32_t i = 0; i < head->arg_count; i++) {
         const struct tir_value *v = head->args[i];
-        if (!v->name || !bitset_has(&s->p->needed, v->id) || bitset_has(&s->p->counters, v->id) ||
+        if (!v->name || !bitset_has(&s->p->numbers, v->id) || bitset_has(&s->p->counters, v->id) ||
             bitset_has(&s->p->returned, v->id) || !bitset_has(&s->p->went_on, v->id))
             continue;
         tir_text_format(&text, "%s%s", any ? ", " : "; ", v->name);

@@ -14,6 +14,8 @@ struct walker {
     struct sync_program *p;
     struct bitset *found; // values, by id
     bool visits;          // marks the instructions on the way too
+    bool stops;           // at loads from tensors, which are `loads` then
+    VEC(const struct tir_inst *) loads;
     VEC(const struct tir_value *) work;
 };
 
@@ -263,6 +265,11 @@ static void trace(struct walker *w, const struct tir_value *v)
         if (v->index >= lead)
             need_carried(w, from, v->index - lead);
     } else if (!tir_type_is_tile(v->type)) {
+        if (w->stops && from->op == TIR_OP_LOAD &&
+            tir_ref_base(from)->type->space == TIR_SPACE_GLOBAL) {
+            vec_push(w->p->cx->scratch, &w->loads, from);
+            return;
+        }
         need_scalars(w, from);
         if (w->visits && from->op == TIR_OP_LOAD && tir_sync_is_shared(tir_ref_base(from)))
             need_stored(w, tir_buffer_root(tir_ref_base(from)));
@@ -367,22 +374,33 @@ static void find_instructions(struct sync_program *p, const struct tir_block *bl
     }
 }
 
+static void trace_all(struct walker *w)
+{
+    while (w->work.len)
+        trace(w, vec_pop(&w->work));
+}
+
+// First what decides by its number, then what only says where data is loaded.
 static void find_visited(struct sync_program *p)
 {
-    struct walker w = {.p = p, .found = &p->needed, .visits = true};
+    struct walker w = {.p = p, .found = &p->numbers, .visits = true, .stops = true};
     tir_foreach_inst(inst, p->f)
         if (is_event(inst) || (p->has_wgmma && tir_has_tile(inst) && inst->op != TIR_OP_YIELD))
             visit(&w, inst);
-    while (w.work.len)
-        trace(&w, vec_pop(&w.work));
+    trace_all(&w);
+    memcpy(p->needed.words, p->numbers.words, (p->numbers.bits / 64 + 1) * sizeof(uint64_t));
+    w.found = &p->needed;
+    w.stops = false;
+    vec_foreach(const struct tir_inst *, load, &w.loads)
+        need_scalars(&w, *load);
+    trace_all(&w);
     struct walker places = {.p = p, .found = &p->places, .visits = true};
     tir_foreach_inst(inst, p->f)
         if (is_tensor_event(p, inst)) {
             visit(&places, inst);
             need_slice(&places, inst);
         }
-    while (places.work.len)
-        trace(&places, vec_pop(&places.work));
+    trace_all(&places);
 }
 
 // The values that `count` values are computed from.
@@ -392,8 +410,7 @@ struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of
     struct walker w = {.p = p, .found = &found};
     for (uint32_t i = 0; i < count; i++)
         need(&w, of[i]);
-    while (w.work.len)
-        trace(&w, vec_pop(&w.work));
+    trace_all(&w);
     return found;
 }
 
@@ -501,6 +518,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->has_pairs = tir_has_pairs(f);
     p->visited = bitset_new(p->cx->scratch, f->inst_count);
     p->needed = bitset_new(p->cx->scratch, f->value_count);
+    p->numbers = bitset_new(p->cx->scratch, f->value_count);
     p->places = bitset_new(p->cx->scratch, f->value_count);
     p->fixed = bitset_new(p->cx->scratch, f->value_count);
     p->constant = bitset_new(p->cx->scratch, f->value_count);

@@ -60,6 +60,7 @@ struct sync_program {
     uint8_t *classes;             // of instructions, by id
     const struct tir_inst **next; // the next in its block that is visited, by id
     struct bitset needed;         // values that decide their effect, by id
+    struct bitset numbers;        // those that do not only say where data is loaded
     struct tir_map keys;          // of stored values (tir_sync_keys)
     struct bitset places;         // values that decide where in tensors they are, by id
     struct bitset tensors;        // that are loaded and stored, by value id

@@ -57,7 +57,7 @@ static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, 
             continue;
         const struct tir_value *counter = f->block->args[0];
         bool counts =
-            bitset_has(&r->p->needed, counter->id) && !bitset_has(&r->p->counters, counter->id);
+            bitset_has(&r->p->numbers, counter->id) && !bitset_has(&r->p->counters, counter->id);
         if (counts || !is_data_loop(r->p, f->owner))
             h = tir_sync_mix(tir_sync_mix(h, (uint64_t)f->at), f->round);
         else if (bitset_has(&r->p->fixed_loops, f->owner->id))
@@ -78,9 +78,9 @@ static uint64_t of_slots(const struct sync_run *r, const struct sync_agent *a, u
                                                  ? a->wgmma_closed - v->group + 2
                                                  : v->group > 0),
                              a->fence_time > v->made);
-        else if (v->kind == SYNC_INT && bitset_has(&r->p->needed, i))
+        else if (v->kind == SYNC_INT && bitset_has(&r->p->numbers, i))
             h = tir_sync_mix(h, of_number(r->p, i, v->number));
-        else if (v->kind == SYNC_EACH && bitset_has(&r->p->needed, i) &&
+        else if (v->kind == SYNC_EACH && bitset_has(&r->p->numbers, i) &&
                  !bitset_has(&r->p->fixed, i))
             for (uint32_t k = 0; k < a->warps * SYNC_LANES; k++)
                 h = tir_sync_mix(h, of_number(r->p, i, v->each[k]));
@@ -355,7 +355,7 @@ static void note_return(struct sync_run *r, const struct sync_agent *a, const st
             bitset_insert(&p->returned, id);
         } else if (f->round > 2 * p->threshold + 3 * p->depth && !bitset_has(&p->returned, id)) {
             bitset_insert(&p->went_on, id);
-            r->stuck |= bitset_has(&p->needed, id) && !bitset_has(&p->counters, id);
+            r->stuck |= bitset_has(&p->numbers, id) && !bitset_has(&p->counters, id);
         }
         if (f->round >= 2 * then->round)
             *then = (struct sync_head){f->round, now->number};
