@@ -140,6 +140,11 @@ static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
     case SYNC_ROUNDS_OR_MORE:
         demand_block(a, goal->inst->block, goal->goes_on); // that it comes to the loop
         demand_rounds(a, goal->inst, goal->number, goal->kind == SYNC_ROUNDS);
+        if (goal->again) {
+            tir_sync_go_on(a, goal->again);
+            demand_block(a, goal->inst->block, false);
+            demand_rounds(a, goal->inst, goal->number, goal->kind == SYNC_ROUNDS);
+        }
         return;
     case SYNC_CHOICE:
         tir_sync_demand(a, tir_sync_condition(goal->inst), goal->number == 0);

@@ -156,6 +156,8 @@ static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst 
     case TIR_OP_MIN:
     case TIR_OP_MAX:
         return extreme_of(a, x, tir_sync_linear(a, second), inst->op == TIR_OP_MAX);
+    case TIR_OP_ABS:
+        return extreme_of(a, x, plus(a, constant(0), x, -1), true);
     case TIR_OP_CEILDIV:
         return tir_sync_ceiling(a, x, tir_sync_linear(a, second));
     case TIR_OP_DIV:

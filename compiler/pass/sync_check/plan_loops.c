@@ -257,7 +257,13 @@ static enum sync_outcome replay_goal(struct sync_plan *s, const struct sync_goal
     tir_plan_set_args(s, rounds, tir_plan_waves_of(s, rounds));
     s->setting.waves = waves;
     s->steered++;
-    return tir_plan_steer(s, goal, 1, &answer) ? tir_plan_replay_steered(s) : SYNC_GOING;
+    bool found = tir_plan_steer(s, goal, 1, &answer);
+    if (!found && goal->again && answer != SYNC_NEVER) { // it asks for much
+        struct sync_goal less = *goal;
+        less.again = NULL;
+        found = tir_plan_steer(s, &less, 1, &answer);
+    }
+    return found ? tir_plan_replay_steered(s) : SYNC_GOING;
 }
 
 // Loops that have run less often than that, whatever decides how often: to the most that they can.
@@ -301,11 +307,17 @@ static const struct tir_inst *loop_around(const struct tir_inst *loop)
     return up;
 }
 
-// Another round of the loop around it, after one that it has run in: what stands between the two?
+// Two rounds of the loop around it in which it runs: what stands between the two? Of others than a
+// for one, and another round.
 static struct sync_goal again(const struct tir_inst *loop)
 {
-    return (struct sync_goal){
-        .kind = SYNC_ROUNDS_OR_MORE, .inst = loop, .number = 1, .goes_on = true};
+    const struct tir_inst *around = loop_around(loop);
+    const bool counts = around && around->op == TIR_OP_FOR;
+    return (struct sync_goal){.kind = SYNC_ROUNDS_OR_MORE,
+                              .inst = loop,
+                              .number = 1,
+                              .goes_on = true,
+                              .again = counts ? around : NULL};
 }
 
 static bool is_never_again(struct sync_plan *s, const struct tir_inst *loop)

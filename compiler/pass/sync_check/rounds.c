@@ -63,6 +63,28 @@ static struct sync_linear round_of(struct sync_ask *a, const struct tir_inst *lo
     return tir_sync_single(r->unknown);
 }
 
+static void forget(struct sync_ask *a, const struct tir_value *v)
+{
+    a->known[v->id].form = a->carried[v->id] = NULL;
+}
+
+void tir_sync_go_on(struct sync_ask *a, const struct tir_inst *loop)
+{
+    const struct sync_linear before = round_of(a, loop);
+    a->rounds[loop->id] = (struct sync_following){.unknown = 0};
+    for (uint32_t i = 0; i < loop->regions[0]->arg_count; i++)
+        forget(a, loop->regions[0]->args[i]);
+    tir_foreach_inst_in(inst, loop->regions[0]) {
+        a->rounds[inst->id] = (struct sync_following){.unknown = 0};
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            forget(a, inst->results[i]);
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            for (uint32_t i = 0; i < inst->regions[r]->arg_count; i++)
+                forget(a, inst->regions[r]->args[i]);
+    }
+    tir_sync_at_least(a, round_of(a, loop), before, 1);
+}
+
 // By how much carried value i changes with each round. False: not by the same.
 static bool step_of(struct sync_ask *a, const struct tir_inst *loop, uint32_t i,
                     struct sync_linear *step)

@@ -38,6 +38,7 @@ struct sync_goal {
     uint32_t axis;
     int64_t number;
     bool goes_on; // ROUNDS_OR_MORE, BLOCK: and the loops around it run another round
+    const struct tir_inst *again; // ROUNDS_OR_MORE: and so in a later round of this for; or NULL
 };
 
 enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
