@@ -151,9 +151,27 @@ bool tir_sync_share_alloc(const struct sync_root *a, const struct sync_root *b)
     return (a->is_tmem && b->is_tmem) || alloc_of(a) == alloc_of(b);
 }
 
-bool tir_sync_bytes_meet(struct sync_run *r, const struct sync_root *of_a,
-                         const struct sync_record *a, const struct sync_root *of_b,
-                         const struct sync_record *b, enum sync_pairs pairs)
+// A number that stands for what bytes_of depends on.
+static uint64_t key_of(const struct sync_run *r, const struct sync_root *root,
+                       const struct sync_record *record, uint64_t key)
+{
+    const uint32_t rank = root->alloc->type->rank;
+    key = tir_sync_mix(key, (uint64_t)(root - r->p->roots.at));
+    for (uint32_t i = 0; record->points && i < record->point_count; i++)
+        key = tir_sync_mix(key, (uint64_t)record->points[i]);
+    for (uint32_t d = 0; !record->points && d < rank; d++)
+        key = tir_sync_mix(tir_sync_mix(key, (uint64_t)record->box.begin[d]),
+                           (uint64_t)record->box.size[d]);
+    if (!is_dealt_out(record))
+        return key;
+    const struct sync_agent *a = &r->agents[record->agent];
+    const uint64_t warps = (uint64_t)a->first_warp << 32 | a->warps << 16 | record->first_warp;
+    return tir_sync_mix(tir_sync_mix(tir_sync_mix(key, a->cta), warps), record->by->id + 1);
+}
+
+static bool bytes_meet(struct sync_run *r, const struct sync_root *of_a,
+                       const struct sync_record *a, const struct sync_root *of_b,
+                       const struct sync_record *b, enum sync_pairs pairs)
 {
     const struct tir_arena_mark mark = tir_arena_mark(r->arena);
     const struct bytes x = bytes_of(r, of_a, a), y = bytes_of(r, of_b, b);
@@ -166,6 +184,18 @@ bool tir_sync_bytes_meet(struct sync_run *r, const struct sync_root *of_a,
     }
     tir_arena_release(r->arena, mark);
     return meet;
+}
+
+// Rounds and replays ask the same again and again.
+bool tir_sync_bytes_meet(struct sync_run *r, const struct sync_root *of_a,
+                         const struct sync_record *a, const struct sync_root *of_b,
+                         const struct sync_record *b, enum sync_pairs pairs)
+{
+    const uint64_t key = key_of(r, of_b, b, key_of(r, of_a, a, pairs)) | 1;
+    struct sync_met *met = &r->p->met[(key >> 1) % SYNC_MET];
+    if (met->key != key)
+        *met = (struct sync_met){key, bytes_meet(r, of_a, a, of_b, b, pairs)};
+    return met->meet;
 }
 
 // Does one of the sorted bytes lie in these?

@@ -523,6 +523,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->fixed = bitset_new(p->cx->scratch, f->value_count);
     p->constant = bitset_new(p->cx->scratch, f->value_count);
     p->strands = SYNC_STRANDS;
+    p->met = arena_array(p->cx->scratch, struct sync_met, SYNC_MET);
     p->classes = arena_array(p->cx->scratch, uint8_t, f->inst_count);
     p->next = arena_array(p->cx->scratch, const struct tir_inst *, f->inst_count);
     p->data_loops = bitset_new(p->cx->scratch, f->inst_count);

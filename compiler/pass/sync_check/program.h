@@ -48,6 +48,11 @@ struct sync_rounds {
     uint32_t around; // the most rounds of one run of the loop around it that it has run in
 };
 
+struct sync_met { // do two accesses touch a byte? (alias.c)
+    uint64_t key; // of the two; 0: none is kept here
+    bool meet;
+};
+
 struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
@@ -113,8 +118,9 @@ struct sync_program {
     VEC(struct sync_unchecked) unchecked;
     VEC(struct sync_assumed) assumed;
     uint64_t work, work_limit;
-    uint64_t given_up; // work of replays that took too much of it
-    uint32_t strands;  // that clocks have room for
+    struct sync_met *met; // SYNC_MET of them, by key
+    uint64_t given_up;    // work of replays that took too much of it
+    uint32_t strands;     // that clocks have room for
 };
 
 // A number that stands for two: for many numbers one after the other.

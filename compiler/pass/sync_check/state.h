@@ -34,6 +34,7 @@ enum {
     SYNC_GRID_BARRIER,
     SYNC_DEPTH = 24,     // of blocks
     SYNC_RECORDS = 1024, // of one buffer
+    SYNC_MET = 4096,     // pairs of accesses of which is kept whether they touch a byte
     SYNC_STORES = 64,    // of one tensor that are remembered
     SYNC_LOADS = 32,
     SYNC_SPLITS = 8,
