@@ -147,14 +147,6 @@ static const struct sync_frame *asking_frame(const struct sync_agent *a)
     return NULL;
 }
 
-static bool is_in_loop(const struct sync_agent *a)
-{
-    for (uint32_t i = 0; i < a->depth; i++)
-        if (a->frames[i].owner && tir_is_loop(a->frames[i].owner))
-            return true;
-    return false;
-}
-
 // Comparisons that ask one question in opposite ways, n < 0 and n >= 0, have opposite answers. So
 // no one answer to all questions enters `0 <= n && n < N`. By SYNC_HELD each comparison is true
 // that asks a question first, and by SYNC_DENIED false. By seeds from SYNC_PAIRED on, two for each
@@ -190,7 +182,7 @@ static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t quest
     const bool takes_tiles = f && f->owner->op == TIR_OP_TILES; // of these a ring may need more
     const uint32_t most = takes_tiles ? TIR_MAX(r->most, r->setting->waves) : r->most;
     r->decided = true;
-    r->paced |= is_in_loop(a);
+    r->draws_late |= f != NULL;
     vec_foreach(struct sync_reply *, it, &r->replies) {
         struct sync_reply *old = *it;
         if (old->question != question)

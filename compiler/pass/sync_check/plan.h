@@ -25,7 +25,7 @@ struct sync_plan {
     bool decided;    // some branch was on data
     uint32_t drawn;  // questions about data of one replay, at most
     bool ever_decided;
-    bool ever_paced;                    // and in a loop
+    bool draws_late;                    // and one that says whether a loop goes on
     enum sync_pace pace;                // of a long loop
     bool watches, is_long, recurs;      // the state of a long loop
     bool stuck;                         // and cannot recur in the last replay

@@ -212,8 +212,8 @@ enum sync_outcome tir_plan_replay_cycle(struct sync_plan *s)
     enum sync_answer answer;
     struct sync_goal goals[PLAN_MOST_LOOPS];
     int64_t cycle = s->p->cycle;
-    if (cycle <= 1) // data that decides in a loop has no pace
-        cycle = s->stuck || s->ever_paced ? 0 : PACE * s->p->depth;
+    if (cycle <= 1) // answers that end loops are drawn late, at no pace
+        cycle = s->stuck || s->draws_late ? 0 : PACE * s->p->depth;
     if (s->recurs || !cycle)
         return SYNC_GOING;
     enum sync_outcome outcome = SYNC_GOING;

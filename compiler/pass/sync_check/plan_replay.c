@@ -47,7 +47,7 @@ static void note(struct sync_plan *s, const struct sync_run *r)
     s->decided = r->decided;
     s->drawn = TIR_MAX(s->drawn, r->drawn.count);
     s->ever_decided |= r->decided;
-    s->ever_paced |= r->paced;
+    s->draws_late |= r->draws_late;
     s->longest = TIR_MAX(s->longest, r->longest);
     s->recurs |= r->recurs;
     s->is_long = r->states.len > 0;

@@ -42,7 +42,7 @@ struct sync_run {
     uint32_t seed;        // branches on data: 0 not taken, 1 taken, else mixed (data.c)
     struct tir_map drawn; // the questions that were drawn an answer, in their order
     bool decided;         // some branch was on data
-    bool paced;           // one in a loop, or a number of rounds was
+    bool draws_late;      // one that says whether a loop goes on
     int64_t longest;      // rounds of an inner loop
     uint32_t starts;      // of blocks
     enum sync_pace pace;

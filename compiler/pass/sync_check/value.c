@@ -38,7 +38,6 @@ int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t 
     if (v->kind == SYNC_INT)
         return v->number < 0 ? 0 : TIR_MIN(v->number, below - 1);
     r->decided = true;
-    r->paced |= below != 2 || !v->answered;
     if (v->answered && below == 2)
         return v->yes;
     if (below == 2)
