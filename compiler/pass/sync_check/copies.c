@@ -299,7 +299,7 @@ void tir_sync_request(struct sync_run *r, const struct sync_who *who, const stru
     if (!to || !may_request(r, who, inst))
         return;
     // Loops that ask again and again have to end: a replay has only so many rounds for them.
-    const bool is_last = a->visits[inst->id] >= 6 * r->most;
+    const bool is_last = a->visits[inst->id] >= TIR_MAX(6 * r->most, r->setting->waves);
     const uint64_t number =
         is_last ? 0 : tir_sync_mix(tir_sync_mix(inst->id, a->id), ++r->writes) | 2;
     a->request = inst;
