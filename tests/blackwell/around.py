@@ -299,7 +299,7 @@ OTHERS = ["", " else {{ acc = acc * 0.5; }}", "\n            D[{at}] = acc;"]
 FIRST_SUMS = ["0", "0", "2", "D[0:+2, {at}]"]
 MATRICES = ["D[0:+2, {at}] = acc;", "D[0:+2, {at}] = max(acc, 0) * 0.5 + f32(L[m:+{bm}])[None, :, None];",
             "D[0:+2, {at}] = acc + D[0:+2, {at}];", "D[0:+2, {at}] = acc - max(acc, axis = 0);",
-            "atomic_add(D[0:+2, {at}], acc);"]
+            "D[0:+2, {at}] = acc + D[1:+1, {at}];", "atomic_add(D[0:+2, {at}], acc);"]
 CHOSEN = ["n <= m", "m <= n", "m == n", "m != n", "n < m + {bm} && m < n + {bn}", "m + n < M", "m / {bm} % 2 == 0",
           "L[m] > 0 && n <= m"]
 TURNS = ["", "o = min(max(o, -64), 64);", "best = min(best + 1, 3);"]

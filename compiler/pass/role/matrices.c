@@ -16,6 +16,7 @@
 //     store(D[1, m:+128, n:+64], cast(s));
 //
 // So sums stay in tensor memory from round to round, and leave it as those of other products do.
+// A reduction over the matrices combines them, and what is repeated for all of them is one matrix.
 // What else uses the joined tile gets one that is joined behind the loop.
 
 #include "pass/role/matrices.h"
@@ -193,59 +194,91 @@ static bool loads_matrices(const struct tir_func *f, const struct tir_value *v,
            !tir_takes_tiles(load, TIR_LOAD_MASK) && dimension_of_matrices(load, v->type) >= 0;
 }
 
-// One matrix of a tile: of what it is joined of, or of what it is computed from.
+// Matrices of tiles: of what these are joined of, or of what they are computed from.
 struct building {
     struct tir_builder *b;
-    const struct tir_inst *behind; // what it is built behind
-    uint32_t number;
-    struct tir_map made; // by the tile
+    const struct tir_inst *behind; // what they are built behind
+    struct tir_map made[MOST];     // by the tile, of each number
 };
 
-static struct tir_value *extracted(struct building *s, struct tir_value *v)
+static struct building begin(struct tir_builder *b, const struct tir_inst *behind)
+{
+    struct building s = {.b = b, .behind = behind};
+    for (uint32_t i = 0; i < MOST; i++)
+        tir_map_init(&s.made[i], b->f->module->arena);
+    return s;
+}
+
+static struct tir_value *extracted(struct building *s, struct tir_value *v, uint32_t number)
 {
     const struct tir_type *t = v->type;
-    const int64_t start[] = {s->number, 0, 0}, one[] = {1, t->shape[1], t->shape[2]};
+    const int64_t start[] = {number, 0, 0}, one[] = {1, t->shape[1], t->shape[2]};
     const struct tir_type *type = tir_type_tile(s->b->f->module->types, t->elem, 3, one);
     v = tir_build1(s->b, TIR_OP_EXTRACT, type, &v, 1);
     tir_set_list(s->b->f, v->def, TIR_ATTR_start, start, 3);
     return v;
 }
 
-static struct tir_value *matrix(struct building *s, struct tir_value *v, uint32_t depth)
+// What combines matrices of f32 or of integers as the reduction of them does, or COUNT.
+static enum tir_op combines_matrices(const struct tir_inst *inst)
+{
+    if (inst->op != TIR_OP_REDUCE || inst->result_count != 1 || inst->region_count ||
+        tir_attr_int(inst, TIR_ATTR_axis, 0))
+        return TIR_OP_COUNT;
+    const enum tir_elem elem = inst->results[0]->type->elem;
+    const bool is_exact = elem == TIR_F32 || !tir_elem_is_float(elem);
+    return is_exact && has_matrices(inst->operands[TIR_REDUCE_X]->type)
+               ? tir_op_of_kind(tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE))
+               : TIR_OP_COUNT;
+}
+
+static struct tir_value *matrix(struct building *s, struct tir_value *v, uint32_t number,
+                                uint32_t depth);
+
+static struct tir_value *combined(struct building *s, const struct tir_inst *reduce, uint32_t depth)
+{
+    struct tir_value *x = reduce->operands[TIR_REDUCE_X];
+    struct tir_value *all = matrix(s, x, 0, depth + 1);
+    for (uint32_t i = 1; i < x->type->shape[0]; i++)
+        all = tir_binary(s->b, combines_matrices(reduce), all, matrix(s, x, i, depth + 1));
+    return all;
+}
+
+static struct tir_value *matrix(struct building *s, struct tir_value *v, uint32_t number,
+                                uint32_t depth)
 {
     const struct tir_type *t = v->type;
-    struct tir_value *operands[3], *made = tir_map_get(&s->made, tir_map_key(v));
+    struct tir_value *operands[3], *made;
     struct matrices m;
-    if (!tir_type_is_tile(t) || made)
-        return made ? made : v;
+    if (!tir_type_is_tile(t))
+        return v;
+    number = t->shape[0] > 1 ? number : 0; // what is repeated has one
+    made = tir_map_get(&s->made[number], tir_map_key(v));
+    if (made)
+        return made;
     const struct tir_type *type = matrix_type(s->b->f, t);
+    const struct tir_inst *by = v->kind == TIR_VALUE_RESULT ? v->def : NULL;
     if (v->kind == TIR_VALUE_CONST)
         return tir_const_as(s->b->f, type, v);
     if (has_matrices(t) && find_joined(v, &m))
-        return m.of[s->number];
+        return m.of[number];
     const bool repeats = made_by(v, TIR_OP_BROADCAST);
-    if (depth < DEEPEST && v->kind == TIR_VALUE_RESULT && (repeats || tir_is_elementwise(v->def))) {
-        for (uint32_t i = 0; i < v->def->operand_count; i++)
-            operands[i] = matrix(s, v->def->operands[i], depth + 1);
-        made = tir_build1(s->b, v->def->op, type, operands, v->def->operand_count);
+    if (depth < DEEPEST && by && (repeats || tir_is_elementwise(by))) {
+        for (uint32_t i = 0; i < by->operand_count; i++)
+            operands[i] = matrix(s, by->operands[i], number, depth + 1);
+        made = tir_build1(s->b, by->op, type, operands, by->operand_count);
+    } else if (depth < DEEPEST && by && combines_matrices(by) != TIR_OP_COUNT) {
+        made = combined(s, by, depth);
     } else if (loads_matrices(s->b->f, v, s->behind)) {
-        const uint32_t d = (uint32_t)dimension_of_matrices(v->def, t);
-        made = tir_result(build_access(s->b, v->def, d, s->number));
+        const uint32_t d = (uint32_t)dimension_of_matrices(by, t);
+        made = tir_result(build_access(s->b, by, d, number));
         made->type = type;
     } else {
-        struct tir_value *part = t->shape[0] > 1 ? extracted(s, v) : v;
+        struct tir_value *part = t->shape[0] > 1 ? extracted(s, v, number) : v;
         made = tir_build1(s->b, TIR_OP_RESHAPE, type, &part, 1);
     }
-    tir_map_set(&s->made, tir_map_key(v), made);
+    tir_map_set(&s->made[number], tir_map_key(v), made);
     return made;
-}
-
-static struct tir_value *build_matrix(struct tir_builder *b, const struct tir_inst *behind,
-                                      struct tir_value *v, uint32_t number)
-{
-    struct building s = {.b = b, .behind = behind, .number = number};
-    tir_map_init(&s.made, b->f->module->arena);
-    return matrix(&s, v, 0);
 }
 
 // The loop carries them in place of value number `at`, which nothing is left of.
@@ -255,10 +288,11 @@ static void carry(struct tir_func *f, struct tir_inst *loop, uint32_t at, const 
     struct tir_value *tile = body->args[1 + at], *init = loop->operands[TIR_FOR_INIT + at];
     const struct tir_inst *behind = loop->prev;
     struct tir_builder before = tir_builder_before(f, loop);
+    struct building s = begin(&before, behind);
     struct tir_value *inside[MOST];
     struct matrices after = {.count = m->count};
     for (uint32_t i = 0; i < m->count; i++) {
-        inside[i] = tir_carry_add(f, loop, build_matrix(&before, behind, init, i), tile->name);
+        inside[i] = tir_carry_add(f, loop, matrix(&s, init, i, 0), tile->name);
         after.of[i] = loop->results[loop->result_count - 1];
         tir_yield_add(f, body, m->of[i]);
     }
@@ -314,12 +348,13 @@ static void store_matrices(struct tir_func *f, struct tir_inst *store)
     const uint32_t d = (uint32_t)dimension_of_matrices(store, v->type);
     const struct tir_inst *behind = store->prev; // and behind stores of other matrices
     struct tir_builder b = tir_builder_before(f, store);
+    struct building s = begin(&b, behind);
     for (uint32_t i = 0; i < v->type->shape[0]; i++) {
-        struct tir_value *matrix = build_matrix(&b, behind, v, i);
+        struct tir_value *stored = matrix(&s, v, i, 0);
         struct tir_inst *one = build_access(&b, store, d, i);
-        one->operands[TIR_STORE_VALUE] = matrix;
+        one->operands[TIR_STORE_VALUE] = stored;
         if (one->result_count)
-            tir_result(one)->type = matrix->type;
+            tir_result(one)->type = stored->type;
     }
     tir_remove(store);
 }
