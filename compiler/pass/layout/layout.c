@@ -182,6 +182,7 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
             s.uses[v->id] = u;
         }
     }
+    s.leaves_by_copies = s.on_warpgroups || (!f->grid_count && tir_has_tensor_memory(f));
     if (!tir_solver_anchor(&s))
         return TIR_FAILED;
     tir_solver_settle(&s);

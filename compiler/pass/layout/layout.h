@@ -17,6 +17,7 @@ struct solver {
     struct tir_types *types;
     uint32_t warps;
     bool on_warpgroups;           // the products are
+    bool leaves_by_copies;        // results do, if they can
     const struct tir_layout **of; // by value id
     struct use **uses;            // by value id
     uint32_t value_count;

@@ -106,7 +106,7 @@ static const struct tir_layout *store_layout(struct solver *s, const struct tir_
     if (inst->op == TIR_OP_ATOMIC || tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL ||
         dim == t->rank)
         return has;
-    if (s->on_warpgroups) // tensor copies will fetch it, or a conversion would need too much memory
+    if (s->leaves_by_copies) // tensor copies will fetch it, or a conversion would need too much memory
         return has;
     int64_t whole = t->shape[dim] * tir_elems[t->elem].bits / 8;
     if (run_bytes(has, dim, tir_elems[t->elem].bits) >= TIR_MIN(whole, TIR_BUDGET_RUN_BYTES))
