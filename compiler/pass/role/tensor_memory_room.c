@@ -98,6 +98,16 @@ static int64_t carried_bytes(struct tmem_plan *p)
     return bytes;
 }
 
+// What the loops around it carry.
+static int64_t held_bytes(const struct tmem_plan *p)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < p->holder_count; i++)
+        for (uint32_t k = 0; tir_is_loop(p->holders[i]) && k < p->holders[i]->result_count; k++)
+            bytes += tir_type_bytes(p->holders[i]->results[k]->type);
+    return bytes;
+}
+
 // Sums of products that stay with the role that computes, such as those of a tail.
 static int64_t kept_bytes(struct tmem_plan *p)
 {
@@ -109,7 +119,7 @@ static int64_t kept_bytes(struct tmem_plan *p)
 }
 
 // A warpgroup for each block of rows, or two that have half of the columns each: a thread has at
-// most 128 registers of sums, and 64 beside as many that the loop carries.
+// most 128 registers of sums, and 64 beside as many that loops carry.
 static const char *take_warps(struct tmem_plan *p)
 {
     // Bytes of sums: after the loop, and of one product.
@@ -123,7 +133,9 @@ static const char *take_warps(struct tmem_plan *p)
         most = TIR_MAX(most, bytes);
     }
     const int64_t all = blocks * 4 * 32 * TMEM_WARPGROUP; // bytes of a register of each thread
-    const bool is_wide = TIR_MAX(after, most) > 128 * all || most + carried_bytes(p) > 192 * all;
+    const int64_t held = held_bytes(p);
+    const bool is_wide = TIR_MAX(after, most) > 128 * all ||
+                         held + TIR_MAX(after, most + carried_bytes(p)) > 192 * all;
     p->compute_warps = (uint32_t)(is_wide ? 2 * blocks : blocks) * TMEM_WARPGROUP;
     if (most > 2 * 128 * all)
         return "its sums take more registers than threads have";
