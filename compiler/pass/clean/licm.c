@@ -24,6 +24,8 @@
 //         st(buffer, at, s);                          st(buffer, at, s);
 //     }                                           }
 //
+// So it is beside sums that a loop takes from tensor memory between its own instructions.
+//
 // Not done here: loads from memory that is written, instructions with blocks, branches.
 
 #include "base/bitset.h"
@@ -185,13 +187,28 @@ static uint32_t registers_of_idle(const struct licm *l, const struct tir_inst *l
     return registers;
 }
 
-// The most registers that are live in loops inside of the block.
+// Does the block load sums from tensor memory, which are then in registers?
+static bool loads_sums(const struct tir_block *block)
+{
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        if (inst->op == TIR_OP_TMEM_LD)
+            return true;
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            if (!tir_carries(inst) && loads_sums(inst->regions[r]))
+                return true;
+    }
+    return false;
+}
+
+// The most registers that are live in loops inside of the block, or with the sums that it loads.
 static uint32_t most_inside(const struct tir_live *live, const struct tir_block *block)
 {
     uint32_t most = 0;
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
         if (tir_carries(inst))
             most = TIR_MAX(most, tir_live_most(live, inst));
+        if (inst->op == TIR_OP_TMEM_LD)
+            most = TIR_MAX(most, tir_live_most(live, inst->next));
         for (uint32_t r = 0; r < inst->region_count && !tir_carries(inst); r++)
             most = TIR_MAX(most, most_inside(live, inst->regions[r]));
     }
@@ -205,8 +222,10 @@ static bool find_stays(struct licm *l, const struct tir_inst *loop)
         return false;
     struct bitset used = bitset_new(l->scratch, l->f->value_count);
     bool any = false;
-    for (uint32_t r = 0; r < loop->region_count; r++)
+    for (uint32_t r = 0; r < loop->region_count; r++) {
         any |= find_used_inside(loop->regions[r], &used);
+        any |= loads_sums(loop->regions[r]);
+    }
     if (!any)
         return false;
     l->stays = bitset_new(l->scratch, l->f->value_count);
