@@ -264,6 +264,27 @@ static void many_accesses(void **state)
     output = 1u << TIR_OUTPUT_PTX;
 }
 
+// What the loops before one have done is told apart by what they did, and not by each of them.
+static void loops_in_a_row(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {"Y[n:+32] = Y[n:+32] * 2;", "v = v + sum(v);",
+                                         "v = v * 2; if n > 5 { Y[n:+32] = v; }"};
+    output = 0;
+    for (size_t b = 0; b < sizeof(bodies) / sizeof(bodies[0]); b++) {
+        uint64_t steps[2];
+        for (int more = 0; more < 2; more++) {
+            put("kernel k(Y: inout f32[N]) { for n in tiles(N by 32) { var v = Y[n:+32];");
+            for (int i = 0; i < (more ? 1000 : 200); i++)
+                put("for k in range(2) { %s } ", bodies[b]);
+            put("Y[n:+32] = v; } }");
+            steps[more] = compiles("sm_80", TIR_OK, NULL);
+        }
+        assert_true(steps[1] < 6 * steps[0]);
+    }
+    output = 1u << TIR_OUTPUT_PTX;
+}
+
 // As deep as the parser lets it be.
 static void nested_expressions(const char *arch)
 {
@@ -375,6 +396,7 @@ int main(void)
         cmocka_unit_test(expansions),
         cmocka_unit_test(nested_statements),
         cmocka_unit_test(many_accesses),
+        cmocka_unit_test(loops_in_a_row),
         cmocka_unit_test(the_stated_stack_is_enough),
         cmocka_unit_test(steps_are_counted),
         cmocka_unit_test(a_host_can_stop_it),

@@ -169,6 +169,14 @@ static void walk_wait(const struct barriers *b, struct tir_inst *wait, struct st
 
 static void walk(struct barriers *b, struct tir_block *block, struct state *s);
 
+static bool is_in_loop(const struct tir_inst *inst)
+{
+    const struct tir_inst *up = inst->block->owner;
+    while (up && !tir_barrier_is_loop(up))
+        up = up->block->owner;
+    return up;
+}
+
 static void walk_loop(struct barriers *b, struct tir_inst *inst, struct state *s)
 {
     struct loop *loop = tir_map_get(&b->loops, tir_map_key(inst));
@@ -177,8 +185,8 @@ static void walk_loop(struct barriers *b, struct tir_inst *inst, struct state *s
         tir_map_set(&b->loops, tir_map_key(inst), loop);
     }
     loop->barrier = NULL;
-    tir_barrier_join(b, s, &loop->back);
-    struct state body = tir_barrier_copy_of(b, s);
+    struct state body = tir_barrier_copy_of(b, s), back = tir_barrier_copy_of(b, &loop->back);
+    tir_barrier_join(b, &body, &back);
     walk(b, inst->regions[0], &body);
     const bool is_while = inst->op == TIR_OP_WHILE;
     if (is_while) { // it ends after its condition, which comes after the last round
@@ -188,8 +196,18 @@ static void walk_loop(struct barriers *b, struct tir_inst *inst, struct state *s
     tir_barrier_stepped(&body, inst);
     b->grown |= tir_barrier_join(b, &loop->back, &body);
     tir_barrier_left(&body, inst);
+    const bool again = is_in_loop(inst); // then it matters where in this one they are
+    if (again && !is_while)
+        tir_barrier_join(b, s, &back);
     if (loop->barrier)
         tir_barrier_met(b, s, loop->barrier);
+    if (!again && is_while) {
+        tir_barrier_leave(b, s, inst);
+    } else if (!again) {
+        tir_barrier_leave(b, &back, inst);
+        tir_barrier_leave(b, &body, inst);
+        tir_barrier_join(b, s, &back);
+    }
     if (!is_while)
         tir_barrier_join(b, s, &body); // what was in s too: the loop may run no iteration
 }

@@ -143,14 +143,26 @@ static bool same_makers(const struct barriers *b, const struct range *p, const s
            (p->access == TIR_ACCESS_UPDATE && any_order(b, p->by, r->by));
 }
 
+// Does no need depend on which buffer it is, but only on its bytes?
+static bool is_any_buffer(const struct barriers *b, const struct range *p)
+{
+    return !p->tensor && !p->by_hand && !p->stepper &&
+           !tir_map_get(&b->handed_over, tir_map_key(p->root));
+}
+
+static bool same_buffer(const struct barriers *b, const struct range *p, const struct range *r)
+{
+    return p->root == r->root || (is_any_buffer(b, p) && is_any_buffer(b, r));
+}
+
 bool tir_barrier_add(struct barriers *b, struct state *s, struct range r)
 {
     vec_foreach(struct range, p, &s->pending)
         if (p->access == r.access && p->in_flight == r.in_flight && p->tensor == r.tensor &&
-            p->root == r.root && p->begin == r.begin && p->end == r.end && p->async == r.async &&
+            p->begin == r.begin && p->end == r.end && p->async == r.async &&
             p->synced == r.synced && p->copy == r.copy && p->fenced == r.fenced &&
             p->by_hand == r.by_hand && p->stepper == r.stepper && p->rounds == r.rounds &&
-            same_makers(b, p, &r)) {
+            same_buffer(b, p, &r) && same_makers(b, p, &r)) {
             bool younger = r.age < p->age;
             p->age = TIR_MIN(p->age, r.age);
             return younger;
