@@ -31,13 +31,26 @@ void tir_move_before(struct tir_inst *inst, struct tir_inst *where)
 
 // Replacing.
 
+static void replace_operands(struct tir_inst *inst, const struct tir_value *from,
+                             struct tir_value *to)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] == from)
+            inst->operands[i] = to;
+}
+
 static void replace_in(struct tir_block *root, struct tir_value *from, struct tir_value *to)
 {
-    tir_foreach_inst_in(inst, root) {
-        for (uint32_t i = 0; i < inst->operand_count; i++)
-            if (inst->operands[i] == from)
-                inst->operands[i] = to;
-    }
+    tir_foreach_inst_in(inst, root)
+        replace_operands(inst, from, to);
+}
+
+void tir_replace_later_uses(struct tir_value *from, struct tir_value *to)
+{
+    const struct tir_block *root = from->def->block;
+    for (struct tir_inst *inst = tir_walk_skip(root, from->def); inst;
+         inst = tir_walk_next(root, inst))
+        replace_operands(inst, from, to);
 }
 
 void tir_replace_uses(struct tir_func *f, struct tir_value *from, struct tir_value *to)

@@ -751,6 +751,9 @@ void tir_remove(struct tir_inst *inst); // unlinks it; its results must have no 
 void tir_move_before(struct tir_inst *inst, struct tir_inst *where);
 void tir_replace_uses(struct tir_func *f, struct tir_value *from,
                       struct tir_value *to); // a walk of f
+// Those of an instruction's result, which are behind it in its block or inside of that: a walk of
+// that part alone.
+void tir_replace_later_uses(struct tir_value *from, struct tir_value *to);
 // Replaces by table in one walk: to = map[from] for every operand; chains are followed.
 void tir_replace_uses_map(struct tir_func *f, const struct tir_map *map);
 // Copies block `from` to the builder's position without its yield; map gives (and takes) the values

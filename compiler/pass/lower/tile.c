@@ -44,7 +44,7 @@ void tir_lower_set_registers(struct lower *lo, struct tir_value *v, struct tir_v
     if (tir_type_is_tile(v->type))
         tir_map_set(&lo->registers, tir_map_key(v), registers);
     else
-        tir_replace_uses(lo->f, v, registers[0]);
+        tir_replace_later_uses(v, registers[0]);
 }
 
 struct tir_value **tir_lower_new_registers(struct lower *lo, uint32_t count)
