@@ -30,6 +30,14 @@ static inline bool bitset_insert(struct bitset *set, uint32_t bit)
     return !(old & mask);
 }
 
+// The first bit from `bit` on that is in the set; set->bits: none is.
+static inline uint32_t bitset_next(const struct bitset *set, uint32_t bit)
+{
+    while (bit < set->bits && !bitset_has(set, bit))
+        bit = set->words[bit / 64] >> (bit % 64) ? bit + 1 : (bit / 64 + 1) * 64;
+    return bit < set->bits ? bit : set->bits;
+}
+
 static inline void bitset_remove(struct bitset *set, uint32_t bit)
 {
     set->words[bit / 64] &= ~(UINT64_C(1) << (bit % 64));

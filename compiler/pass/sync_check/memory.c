@@ -616,14 +616,21 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
         else
             i++;
     }
-    for (uint32_t o = 0; o < r->p->roots.len && r->outcome == SYNC_GOING; o++) {
+    struct bitset *occupied = &r->occupied[b->cta];
+    for (uint32_t o = 0; r->outcome == SYNC_GOING; o++) {
+        o = bitset_next(occupied, o);
+        if (o == occupied->bits)
+            break;
         const struct sync_root *other = &r->p->roots.at[o];
+        if (!other->has_cells && !r->shadows[b->cta * r->p->roots.len + o].records.len)
+            bitset_remove(occupied, o);
         if (o == b->root || other->begin >= root->end || root->begin >= other->end)
             continue;
         if (now.access != SYNC_READ && other->has_cells)
             forget_met(r, o, b, &now);
         compare_alias(r, who, o, b, &now);
     }
+    bitset_insert(occupied, b->root);
     if (s->records.len == SYNC_RECORDS)
         r->outcome = SYNC_GIVEN_UP;
     else

@@ -454,25 +454,28 @@ bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
     return varies_by_lane(p, &from);
 }
 
+// What settings decide, and what data does.
+static void find_open(struct sync_program *p)
+{
+    for (uint32_t i = 0; i < p->f->body->arg_count; i++)
+        if (tir_type_is_scalar(p->f->body->args[i]->type))
+            bitset_insert(&p->open, p->f->body->args[i]->id);
+    tir_foreach_inst(inst, p->f) {
+        const bool by_data = inst->op == TIR_OP_LOAD || inst->op == TIR_OP_ATOMIC ||
+                             inst->op == TIR_OP_SHUFFLE || inst->op == TIR_OP_VOTE ||
+                             inst->op == TIR_OP_TEST_WAIT || is_query(inst);
+        for (uint32_t i = 0; i < inst->result_count && (by_data || tir_sync_is_place(inst)); i++)
+            bitset_insert(by_data ? &p->open_to_data : &p->open, inst->results[i]->id);
+        for (uint32_t i = 0; inst->op == TIR_OP_TILES && i < extent_count(inst); i++)
+            bitset_insert(&p->open, inst->regions[0]->args[i]->id);
+    }
+}
+
 bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, bool by_data)
 {
-    for (uint32_t i = 0; i < p->f->body->arg_count; i++) {
-        const struct tir_value *v = p->f->body->args[i];
-        if (tir_type_is_scalar(v->type) && bitset_has(slice, v->id))
+    for (uint32_t i = 0; i <= slice->bits / 64; i++)
+        if (slice->words[i] & (p->open.words[i] | (by_data ? p->open_to_data.words[i] : 0)))
             return true;
-    }
-    tir_foreach_inst(inst, p->f) {
-        bool open = tir_sync_is_place(inst) ||
-                    (by_data && (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_ATOMIC ||
-                                 inst->op == TIR_OP_SHUFFLE || inst->op == TIR_OP_VOTE ||
-                                 inst->op == TIR_OP_TEST_WAIT || is_query(inst)));
-        for (uint32_t i = 0; open && i < inst->result_count; i++)
-            if (bitset_has(slice, inst->results[i]->id))
-                return true;
-        for (uint32_t i = 0; inst->op == TIR_OP_TILES && i < extent_count(inst); i++)
-            if (bitset_has(slice, inst->regions[0]->args[i]->id))
-                return true;
-    }
     return false;
 }
 
@@ -534,6 +537,9 @@ bool tir_sync_prepare(struct sync_program *p)
     p->came = bitset_new(p->cx->scratch, 2 * f->inst_count);
     p->came_long = bitset_new(p->cx->scratch, 2 * f->inst_count);
     p->rounds = arena_array(p->cx->scratch, struct sync_rounds, f->inst_count);
+    p->open = bitset_new(p->cx->scratch, f->value_count);
+    p->open_to_data = bitset_new(p->cx->scratch, f->value_count);
+    find_open(p);
     tir_sync_find_depth(p);
     tir_sync_find_keys(p);
     tir_sync_find_classes(p);

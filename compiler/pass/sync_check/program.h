@@ -67,6 +67,8 @@ struct sync_program {
     struct bitset needed;         // values that decide their effect, by id
     struct bitset numbers;        // those that do not only say where data is loaded
     struct tir_map keys;          // of stored values (tir_sync_keys)
+    struct bitset open;           // values that settings decide, by id
+    struct bitset open_to_data;   // and that data does
     struct bitset places;         // values that decide where in tensors they are, by id
     struct bitset tensors;        // that are loaded and stored, by value id
     struct bitset anywhere;       // buffers whose loads are taken to read all of them, by value id

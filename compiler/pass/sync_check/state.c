@@ -105,6 +105,9 @@ void tir_sync_set_up(struct sync_run *r)
     r->agent_count = 0;
     r->agents = arena_array(r->arena, struct sync_agent, 2 * p->ctas * p->class_count);
     r->shadows = arena_array(r->arena, struct sync_shadow, p->ctas * p->roots.len + 1);
+    r->occupied = arena_array(r->arena, struct bitset, p->ctas);
+    for (uint32_t c = 0; c < p->ctas; c++)
+        r->occupied[c] = bitset_new(r->arena, p->roots.len);
     r->mbarriers = arena_array(r->arena, struct sync_mbarrier, barriers + 1);
     r->cells = arena_array(r->arena, struct sync_value, (size_t)p->ctas * p->cell_count + 1);
     for (uint32_t c = 0; c < p->ctas; c++)
@@ -212,6 +215,12 @@ void tir_sync_reset(struct sync_run *r)
     if (r->seen_count)
         memset(r->seen, 0, r->seen_count * sizeof *r->seen);
     memset(r->shadows, 0, p->ctas * p->roots.len * sizeof *r->shadows);
+    for (uint32_t c = 0; c < p->ctas; c++) {
+        memset(r->occupied[c].words, 0, (p->roots.len / 64 + 1) * sizeof(uint64_t));
+        for (uint32_t i = 0; i < p->roots.len; i++)
+            if (p->roots.at[i].has_cells)
+                bitset_insert(&r->occupied[c], i);
+    }
     memset(r->refused, 0, sizeof r->refused);
     memset(r->cells, 0, (size_t)p->ctas * p->cell_count * sizeof *r->cells);
     for (uint32_t i = 0; i < p->ctas * p->mbarrier_count; i++) {

@@ -63,6 +63,7 @@ struct sync_run {
     uint64_t phases;                 // of all barriers, that are complete
     uint32_t threads_left;           // that have not ended, of all CTAs
     struct sync_shadow *shadows;     // by CTA, then root
+    struct bitset *occupied;         // by CTA: roots that have accesses, or cells, and maybe others
     struct sync_mbarrier *mbarriers; // by CTA, then root's first and index
     VEC(struct sync_far) far;
     struct sync_value *cells; // by CTA, then root's first and element
