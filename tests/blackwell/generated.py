@@ -7,7 +7,8 @@ usage: generated.py TIRC [--seed=N] [--first=N] [--count=N] [--schedules=N] [--p
 
 Each kernel (drawn.py) must give, on the emulator under full checks and that many schedules, exactly what its
 reference gives, for a target with tensor memory and for sm_120a where it is a tile program. ptxas must take its two best
-variants for each of its targets; those that spill are named and counted, and with --no-spill one fails. Where there is no
+variants for each of its targets; those that spill are named and counted, and with --no-spill one fails, as do those in tensor
+memory that spill more than a few bytes. Where there is no
 ptxas, this is left out. What sync_check leaves unchecked is named and counted, and fails with --require-sync. Of each class
 of bugs (planted.py) up to that many are planted in it: sync_check must refuse each, or the emulator must find it under one
 of many schedules. Seed 0 is that of the day. A table has what was drawn and found. After so many seconds no further kernel
@@ -34,6 +35,7 @@ import seeds
 
 SECONDS = 300  # of one command
 STEPS = 1 << 22  # instructions of a warp, where a bug is
+SPILLS = 16  # bytes that a kernel in tensor memory may spill: ptxas spills up to two numbers of 64 bits that several roles read
 SCHEDULES = 12  # under which the emulator runs what sync_check accepts
 # Where something else does what is taken away, what is planted changes no result: sync_check accepts the program, and no
 # schedule finds anything (planted.may_be_harmless). Counted and named.
@@ -130,6 +132,9 @@ class Judge:
                    if re.search(r"[1-9]\d* bytes spill", said)]
         self.counts[f"spill, {arch}"] += bool(spilled)
         self.spilled += [f"{arch}: {said}" for said in spilled]
+        most = max((int(n) for said in spilled for n in re.findall(r"(\d+) bytes spill", said)), default=0)
+        if self.is_tmem and arch != "sm_120a" and most > SPILLS:
+            raise Failure(f"it spills for {arch}\n{spilled}")
 
     def plant(self, rules, stop_after):
         text = self.folder / "whole.tir"
