@@ -56,17 +56,22 @@ void tir_map_reserve(struct tir_map *map, uint32_t count)
     grow(map, capacity);
 }
 
-void tir_map_set(struct tir_map *map, uint64_t key, void *value)
+uint32_t tir_map_place(struct tir_map *map, uint64_t key)
 {
     if (map->count == map->capacity)
         grow(map, map->capacity ? map->capacity * 2 : 8);
     uint32_t *slot = find_slot(map, key);
-    if (*slot) {
-        map->entries[*slot - 1].value = value;
-        return;
+    if (!*slot) {
+        map->entries[map->count++] = (struct tir_map_entry){key, NULL};
+        *slot = map->count;
     }
-    map->entries[map->count++] = (struct tir_map_entry){key, value};
-    *slot = map->count;
+    return *slot - 1;
+}
+
+void tir_map_set(struct tir_map *map, uint64_t key, void *value)
+{
+    const uint32_t place = tir_map_place(map, key);
+    map->entries[place].value = value;
 }
 
 // The finisher of SplitMix64.

@@ -19,7 +19,9 @@ struct tir_map {
 };
 
 void tir_map_init(struct tir_map *map, struct tir_arena *arena);
-void tir_map_reserve(struct tir_map *map, uint32_t count);        // an empty map, for so many
+void tir_map_reserve(struct tir_map *map, uint32_t count); // an empty map, for so many
+// Where the entry of key is, which never changes; adds one with NULL if there is none.
+uint32_t tir_map_place(struct tir_map *map, uint64_t key);
 void *tir_map_get(const struct tir_map *map, uint64_t key);       // NULL: absent
 void tir_map_set(struct tir_map *map, uint64_t key, void *value); // adds or replaces
 

@@ -15,7 +15,7 @@
         uint32_t len, cap; \
     }
 
-// Storage with room for more elements of `size` bytes; updates *cap.
+// Storage with room for more elements of `size` bytes, which are not zeroed; updates *cap.
 void *tir_vec_grow(struct tir_arena *arena, void *at, uint32_t len, uint32_t *cap, size_t size);
 
 // The storage with room for one more element.

@@ -142,6 +142,12 @@ static void link_inst(struct tir_builder *b, struct tir_inst *inst)
     *(inst->next ? &inst->next->prev : &b->block->last) = inst;
 }
 
+// Not zeroed; NULL for none.
+static void *take_array(struct tir_arena *arena, uint32_t count, size_t size)
+{
+    return count ? tir_arena_take(arena, count * size) : NULL;
+}
+
 struct tir_inst *tir_build(struct tir_builder *b, enum tir_op op, struct tir_value *const *operands,
                            uint32_t operand_count, const struct tir_type *const *types,
                            uint32_t result_count, uint32_t region_count)
@@ -153,11 +159,11 @@ struct tir_inst *tir_build(struct tir_builder *b, enum tir_op op, struct tir_val
     inst->id = f->inst_count++;
     inst->span = b->span;
     inst->operand_count = operand_count;
-    inst->operands = arena_array(arena, struct tir_value *, operand_count);
+    inst->operands = take_array(arena, operand_count, sizeof(*inst->operands));
     for (uint32_t i = 0; i < operand_count; i++)
         inst->operands[i] = operands[i];
     inst->result_count = result_count;
-    inst->results = arena_array(arena, struct tir_value *, result_count);
+    inst->results = take_array(arena, result_count, sizeof(*inst->results));
     for (uint32_t i = 0; i < result_count; i++) {
         struct tir_value *result = value_new(f, TIR_VALUE_RESULT, types[i]);
         result->def = inst;
@@ -165,7 +171,7 @@ struct tir_inst *tir_build(struct tir_builder *b, enum tir_op op, struct tir_val
         inst->results[i] = result;
     }
     inst->region_count = region_count;
-    inst->regions = arena_array(arena, struct tir_block *, region_count);
+    inst->regions = take_array(arena, region_count, sizeof(*inst->regions));
     for (uint32_t i = 0; i < region_count; i++)
         inst->regions[i] = tir_block_new(f, inst);
     link_inst(b, inst);

@@ -23,7 +23,8 @@ static bool equal(const struct tir_type *a, const struct tir_type *b)
 static uint64_t hash(const struct tir_type *t)
 {
     uint64_t h = tir_hash_bytes(t->shape, t->rank * sizeof(t->shape[0]), 0);
-    uint64_t rest[4] = {t->elem, t->space, t->rank, tir_map_key(t->layout)};
+    const uint64_t kind = (uint64_t)t->elem | (uint64_t)t->space << 16 | (uint64_t)t->rank << 32;
+    const uint64_t rest[2] = {kind, tir_map_key(t->layout)};
     return tir_hash_bytes(rest, sizeof(rest), h);
 }
 
@@ -46,7 +47,10 @@ const struct tir_type *tir_type_get(struct tir_types *types, const struct tir_ty
 
 const struct tir_type *tir_type_scalar(struct tir_types *types, enum tir_elem elem)
 {
-    return tir_type_get(types, &(struct tir_type){.elem = elem});
+    const struct tir_type **known = &types->scalars[elem];
+    if (!*known)
+        *known = tir_type_get(types, &(struct tir_type){.elem = elem});
+    return *known;
 }
 
 const struct tir_type *tir_type_tile(struct tir_types *types, enum tir_elem elem, uint32_t rank,

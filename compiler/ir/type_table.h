@@ -19,8 +19,9 @@ struct tir_layout_node {
 
 struct tir_types {
     struct tir_arena *arena;
-    struct tir_map types;   // hash -> struct tir_type_node
-    struct tir_map layouts; // hash -> struct tir_layout_node
+    const struct tir_type *scalars[TIR_ELEM_COUNT]; // NULL: not asked for yet
+    struct tir_map types;                           // hash -> struct tir_type_node
+    struct tir_map layouts;                         // hash -> struct tir_layout_node
 };
 
 #endif
