@@ -4,6 +4,8 @@
 #include "front/lower/lower.h"
 #include "ir/follow.h"
 
+enum { FEW_NAMES = 8 }; // that a body declares beside its parameters
+
 struct saved { // what an inlined body must not see
     const struct module *home;
     struct tir_map names;
@@ -202,7 +204,7 @@ static struct val bind_value(struct lower *l, struct tir_span at, const struct a
 // The argument for parameter i, as it is written. NULL: it is not.
 static const struct ast_expr *written(const struct call *call, const struct ast_fn *fn, uint32_t i)
 {
-    const struct ast_arg *named = call ? call_named(call, fn->params.at[i].name) : NULL;
+    const struct ast_arg *named = call ? arg_interned(&call->e->args, fn->params.at[i].name) : NULL;
     return named ? named->value : call ? call_arg(call, i) : NULL;
 }
 
@@ -324,7 +326,7 @@ bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, cons
         return false;
     val_list stated = {0}; // metas by name, in the caller's scope
     for (uint32_t i = 0; call && i < fn->metas.len; i++) {
-        const struct ast_arg *arg = call_named(call, fn->metas.at[i].name);
+        const struct ast_arg *arg = arg_interned(&call->e->args, fn->metas.at[i].name);
         struct val v = arg ? lower_expr(l, arg->value) : (struct val){VAL_VOID, {0}};
         vec_push(l->arena, &stated, v);
     }
@@ -332,6 +334,7 @@ bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, cons
     struct inlined frame = {l->calls, fn, span, false};
     l->home = fn->home;
     tir_map_init(&l->names, l->arena);
+    tir_map_reserve(&l->names, fn->metas.len + fn->params.len + FEW_NAMES);
     l->scope = NULL;
     l->loop = NULL;
     l->calls = &frame;

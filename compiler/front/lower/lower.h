@@ -71,6 +71,7 @@ struct symbol {
     struct val val;              // what it stands for now
     const struct tir_type *type; // of an assignable
     uint32_t level;              // how many tiles loops are around its declaration
+    uint32_t place;              // of the name, in the map of names
     struct symbol *shadowed;     // what the name meant outside
     struct symbol *next;         // in the same scope
 };
@@ -424,6 +425,8 @@ bool lower_check_names(struct lower *l, const ast_args *args, const struct name_
 void lower_unknown_name(struct lower *l, struct tir_span span, enum tir_diag_code code,
                         const char *name, const struct name_list *list);
 const struct ast_arg *arg_named(const ast_args *args, const char *name); // NULL: absent
+// The same of a name of the source, which is interned as those of the arguments are.
+const struct ast_arg *arg_interned(const ast_args *args, const char *name);
 // Pixels that a load names by its first one (pixels.c): what such a load may say, and the slice of
 // them. False: reported.
 void lower_pixel_names(struct lower *l, struct name_list *names);

@@ -11,6 +11,14 @@ const struct ast_arg *arg_named(const ast_args *args, const char *name)
     return NULL;
 }
 
+const struct ast_arg *arg_interned(const ast_args *args, const char *name)
+{
+    vec_foreach(const struct ast_arg, it, args)
+        if (it->name == name)
+            return it;
+    return NULL;
+}
+
 void lower_unknown_name(struct lower *l, struct tir_span span, enum tir_diag_code code,
                         const char *name, const struct name_list *list)
 {

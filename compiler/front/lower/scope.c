@@ -18,7 +18,7 @@ void scope_leave(struct lower *l, struct symbol *outer)
     for (struct symbol *s = l->scope; s; s = s->next) {
         if (!s->used && !s->may_be_unused && s->name[0] != '_' && !l->cx->diags.error_count)
             tir_error_at(&l->cx->diags, s->span, TIR_W_UNUSED, "`%s` is never used", s->name);
-        tir_map_set(&l->names, tir_map_key(s->name), s->shadowed);
+        l->names.entries[s->place].value = s->shadowed;
     }
     l->scope = outer;
 }
@@ -32,10 +32,11 @@ struct symbol *scope_declare(struct lower *l, const char *name, struct tir_span 
     s->val = val;
     s->level = l->level;
     s->may_be_unused = true;
-    s->shadowed = tir_map_get(&l->names, tir_map_key(name));
+    s->place = tir_map_place(&l->names, tir_map_key(name));
+    s->shadowed = l->names.entries[s->place].value;
     s->next = l->scope;
     l->scope = s;
-    tir_map_set(&l->names, tir_map_key(name), s);
+    l->names.entries[s->place].value = s;
     return s;
 }
 
