@@ -11,7 +11,7 @@
 //                         + c % 8 * S + c / 8 * stride
 //
 // Without a swizzle the second formula has leading and stride exchanged. The strides are read off
-// the buffer's layout. Every chunk of an instruction's operand is then compared with the formula:
+// the buffer's layout. The chunks of an instruction's operand are then compared with the formula:
 // if one differs, no descriptor describes the operand.
 //
 // wgmma and tcgen05 have the same fields but for the code of the swizzle; tcgen05 has a constant
@@ -42,19 +42,23 @@ static int64_t described(const struct lower_descriptor *d, int64_t r, int64_t k,
                        : along * d->stride + across * d->leading);
 }
 
+// Both the byte and the formula are a sum of what r and what k add. So each is looked at alone.
 bool tir_lower_descriptor_fits(const struct lower_descriptor *d, int64_t r0, int64_t rows)
 {
     int64_t chunk = 8 * CHUNK / d->bits, line = d->swizzle ? d->swizzle : CHUNK;
     int64_t r_step = d->trans ? chunk : 1, k_step = d->trans ? 1 : chunk;
+    int64_t first = byte_at(d, r0, 0);
+    for (int64_t r = 0; r < rows; r += r_step)
+        if (byte_at(d, r0 + r, 0) - first != described(d, r, 0, chunk))
+            return false;
     for (uint32_t s = 0; s < d->steps; s++) {
         int64_t k0 = (int64_t)s * d->depth, start = byte_at(d, r0, k0);
         // A pattern begins at its first row; along K it may be entered inside of a row.
         if (start % CHUNK || start / line % ROWS || (d->trans && start % line))
             return false;
-        for (int64_t r = 0; r < rows; r += r_step)
-            for (int64_t k = 0; k < d->depth; k += k_step)
-                if (byte_at(d, r0 + r, k0 + k) - start != described(d, r, k, chunk))
-                    return false;
+        for (int64_t k = 0; k < d->depth; k += k_step)
+            if (byte_at(d, r0, k0 + k) - start != described(d, 0, k, chunk))
+                return false;
     }
     return true;
 }

@@ -261,30 +261,57 @@ static void lower_iota(struct lower *lo, struct tir_inst *inst)
     tir_lower_set_registers(lo, result, out);
 }
 
+// Whether the thread has, in register *reg of layout `whole`, what it has at `at` of a part that
+// begins at `start`.
+static bool has_part(const struct tir_layout *whole, const struct tir_layout *part,
+                     const int64_t *start, struct tir_layout_at at, uint32_t *reg)
+{
+    int64_t coord[TIR_MAX_RANK];
+    tir_layout_coord(part, at, coord);
+    for (uint32_t d = 0; d < part->rank; d++)
+        coord[d] += start[d];
+    return holds(whole, coord, at.at[TIR_AXIS_LANE], at.at[TIR_AXIS_WARP], reg);
+}
+
+// Has each thread the elements of a part where the first one has them? Coordinates are sums of what
+// the register, the lane and the warp add. So if lanes alone and warps alone change nothing, both
+// together do not.
+static bool lies_in_place(const struct lower *lo, const struct tir_layout *whole,
+                          const struct tir_layout *part, const int64_t *start)
+{
+    uint32_t first, reg;
+    if (!has_part(whole, part, start, (struct tir_layout_at){{0}}, &first))
+        return false;
+    for (uint32_t lane = 1; lane < 32; lane++)
+        if (!has_part(whole, part, start, (struct tir_layout_at){{0, lane, 0}}, &reg) ||
+            reg != first)
+            return false;
+    for (uint32_t warp = 1; warp < lo->threads / 32; warp++)
+        if (!has_part(whole, part, start, (struct tir_layout_at){{0, 0, warp}}, &reg) ||
+            reg != first)
+            return false;
+    return true;
+}
+
 // The elements of a part lie in the thread that has them in the whole.
 static void lower_extract(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *x = inst->operands[0], *result = inst->results[0];
     const struct tir_layout *whole = x->type->layout, *part = result->type->layout;
     const int64_t *start = tir_attr_find(inst, TIR_ATTR_start)->list;
-    uint32_t count = tir_lower_register_count(result->type), lanes = whole ? 32 : 1;
+    uint32_t count = tir_lower_register_count(result->type);
     struct tir_value **out = tir_lower_new_registers(lo, count);
-    for (uint32_t warp = 0; warp < (whole ? lo->threads / 32 : 1); warp++)
-        for (uint32_t lane = 0; lane < lanes; lane++)
-            for (uint32_t r = 0; r < (warp || lane ? 1 : count); r++) {
-                int64_t coord[TIR_MAX_RANK];
-                tir_layout_coord(part, (struct tir_layout_at){{r, lane, warp}}, coord);
-                for (uint32_t d = 0; d < part->rank; d++)
-                    coord[d] += start[d];
-                uint32_t at = 0;
-                if (whole && !holds(whole, coord, lane, warp, &at)) {
-                    tir_lower_unsupported(lo, inst, "a part whose elements other threads have");
-                    return;
-                }
-                if (!warp && !lane)
-                    out[r] = tir_lower_register(lo, x, at);
-            }
-    tir_lower_set_registers(lo, result, out);
+    bool fits = !whole || lies_in_place(lo, whole, part, start);
+    for (uint32_t r = 0; fits && r < count; r++) {
+        uint32_t at = 0;
+        fits = !whole || has_part(whole, part, start, (struct tir_layout_at){{r, 0, 0}}, &at);
+        if (fits)
+            out[r] = tir_lower_register(lo, x, at);
+    }
+    if (fits)
+        tir_lower_set_registers(lo, result, out);
+    else
+        tir_lower_unsupported(lo, inst, "a part whose elements other threads have");
 }
 
 // One instruction.

@@ -170,6 +170,13 @@ static uint64_t apart_bits(const struct lower_walk *w, uint32_t d)
     return bits;
 }
 
+static uint64_t thread_byte(const struct lower_walk *w, uint32_t lane, uint32_t warp)
+{
+    int64_t at[TIR_MAX_RANK];
+    alloc_coord(w, (struct tir_layout_at){{0, lane, warp}}, at);
+    return byte_of(w, at);
+}
+
 static void open_linear(struct lower *lo, struct lower_walk *w)
 {
     struct tir_value *coord[TIR_MAX_RANK] = {NULL}, *apart[TIR_MAX_RANK] = {NULL};
@@ -194,12 +201,11 @@ static void open_linear(struct lower *lo, struct lower_walk *w)
         w->thread = tir_binary(&lo->b, TIR_OP_XOR, w->thread, address(lo, &lo->b, w, apart));
     if (!w->layout)
         return;
-    for (uint32_t warp = 0; warp < lo->threads / 32; warp++)
-        for (uint32_t lane = 0; lane < 32; lane++) {
-            int64_t at[TIR_MAX_RANK];
-            alloc_coord(w, (struct tir_layout_at){{0, lane, warp}}, at);
-            w->thread_bits |= byte_of(w, at);
-        }
+    // The map is linear: a bit that some thread has, some lane of warp 0 or lane 0 of a warp has.
+    for (uint32_t lane = 1; lane < 32; lane *= 2)
+        w->thread_bits |= thread_byte(w, lane, 0);
+    for (uint32_t warp = 1; warp < lo->threads / 32; warp++)
+        w->thread_bits |= thread_byte(w, 0, warp);
 }
 
 struct lower_vector tir_lower_neighbours(const struct tir_layout *l, uint32_t d, uint32_t most)
