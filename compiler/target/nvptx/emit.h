@@ -199,7 +199,7 @@ V tir_emit_in_place(struct emit *e, V sums);
 bool tir_emit_pairs_early(const struct emit *e, struct tir_value *v);
 
 // wgmma_unseen.c: accumulators in registers that LLVM does not see.
-#define TIR_SUM "%%sum" // their name in a format
+#define TIR_SUM "%sum" // their name
 // Before the kernel: decides which they are. `v` of their slots is poison where they are not read.
 void tir_emit_find_sums(struct emit *e);
 void tir_emit_declare_sums(struct emit *e); // in the entry

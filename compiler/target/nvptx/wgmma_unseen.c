@@ -276,7 +276,7 @@ void tir_emit_declare_sums(struct emit *e)
         return;
     struct tir_text text;
     tir_text_init(&text, e->arena, 0);
-    tir_text_format(&text, ".reg .b32 " TIR_SUM "<%" PRIu32 ">;", e->sums);
+    tir_text_format(&text, ".reg .b32 %s<%" PRIu32 ">;", TIR_SUM, e->sums);
     emit_text(e, &text);
 }
 
@@ -287,7 +287,8 @@ bool tir_emit_is_sum(const struct emit *e, const struct tir_value *v)
 
 void tir_emit_add_sum(const struct emit *e, struct tir_text *text, const struct tir_value *v)
 {
-    tir_text_format(text, TIR_SUM "%" PRIu32, e->slots[v->id].sum - 1);
+    tir_text_add(text, STR(TIR_SUM)); // without a format: a kernel names hundreds
+    tir_text_int(text, e->slots[v->id].sum - 1);
 }
 
 static uint32_t bits_of(const struct tir_value *v)
@@ -308,7 +309,9 @@ void tir_emit_add_begins(const struct emit *e, struct tir_text *text, struct tir
             continue;
         tir_text_add(text, STR("mov.b32 "));
         tir_emit_add_sum(e, text, sums[i]);
-        tir_text_format(text, ", %" PRIu32 "; ", bits_of(begins[i]));
+        tir_text_add(text, STR(", "));
+        tir_text_int(text, bits_of(begins[i]));
+        tir_text_add(text, STR("; "));
     }
 }
 
@@ -356,7 +359,7 @@ static void add_given(const struct emit *e, struct tir_text *text, const struct 
         tir_emit_add_sum(e, text, given->v);
     } else {
         const bool is_f16 = given->v->def->operands[0]->type->elem == TIR_F16;
-        tir_text_format(text, "cvt.rn.%s.f32 ", is_f16 ? "f16x2" : "bf16x2");
+        tir_text_add(text, is_f16 ? STR("cvt.rn.f16x2.f32 ") : STR("cvt.rn.bf16x2.f32 "));
         if (tir_emit_is_sum(e, given->v))
             tir_emit_add_sum(e, text, given->v);
         else
