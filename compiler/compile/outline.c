@@ -41,8 +41,10 @@ bool tir_compile_outline(struct tir_compilation *c, const struct tir_binding *di
     o->skip_pass = tir_str_copy(&c->cx.arena, o->skip_pass);
     vec_foreach(struct tir_kernel_code, kernel, &c->kernels)
         for (uint32_t v = 0; v < kernel->count; v++)
-            ok = (is_settled(c, kernel->variants[v]) || bind_dims(c, kernel->variants[v], dims)) &&
-                 ok;
+            if (!is_settled(c, kernel->variants[v])) {
+                kernel->variants[v] = tir_func_clone(kernel->variants[v]); // others have its blocks
+                ok = bind_dims(c, kernel->variants[v], dims) && ok;
+            }
     return ok;
 }
 
@@ -51,7 +53,6 @@ void tir_compile_take_variant(struct tir_compilation *c)
     const struct tir_kernel_code *from = c->of_kernel;
     const uint32_t v = c->of_variant;
     c->cx.diags.sources = c->outline->cx.diags.sources;
-    struct tir_module *m = tir_module_new(&c->cx.arena, c->cx.types, &c->cx.names, &c->cx.diags);
     struct tir_kernel_code kernel = {.name = from->name,
                                      .params = from->params,
                                      .dims = from->dims,
@@ -59,7 +60,7 @@ void tir_compile_take_variant(struct tir_compilation *c)
                                      .costs = {from->costs[v]},
                                      .count = 1,
                                      .is_step = from->is_step};
-    kernel.variants[0] = tir_func_clone_to(m, from->variants[v]);
+    kernel.variants[0] = from->variants[v]; // which passes copy
     vec_push(&c->cx.arena, &c->kernels, kernel);
 }
 

@@ -45,14 +45,6 @@ struct split {
     uint32_t value_count;
 };
 
-static void keep_loop(struct tir_func *f, uint32_t index)
-{
-    uint32_t loops = 0;
-    tir_foreach_inst_safe(inst, f->body)
-        if (inst->op == TIR_OP_TILES && loops++ != index)
-            tir_remove(inst);
-}
-
 // Removes what nothing uses any more.
 static void sweep(struct split *s, struct tir_block *block)
 {
@@ -250,14 +242,13 @@ static enum tir_step_place place_of(const struct tir_func *whole, uint32_t index
     return index == 0 ? TIR_STEP_FIRST : index + 1 < loops ? TIR_STEP_MIDDLE : TIR_STEP_LAST;
 }
 
-static struct tir_func *split_off(struct tir_compilation *c, struct tir_func *whole, uint32_t index,
-                                  uint32_t *args)
+static struct tir_func *split_off(struct tir_compilation *c, struct tir_func *whole,
+                                  const struct tir_inst *loop, uint32_t index, uint32_t *args)
 {
-    struct split s = {.arena = &c->cx.arena, .f = tir_func_clone(whole), .args = args};
+    struct split s = {.arena = &c->cx.arena, .f = tir_func_clone_with(whole, loop), .args = args};
     s.f->name =
         tir_intern(&c->cx.names, tir_str_format(s.arena, "%s__step%u", whole->name, index + 1));
     s.f->step = place_of(whole, index);
-    keep_loop(s.f, index);
     drop_extents(s.f);
     s.uses = tir_count_uses(s.arena, s.f);
     sweep(&s, s.f->body);
@@ -284,7 +275,7 @@ bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir
             return false;
         }
         struct tir_step *step = &sequence.steps[sequence.step_count];
-        struct tir_func *one = split_off(c, f, sequence.step_count, step->args);
+        struct tir_func *one = split_off(c, f, inst, sequence.step_count, step->args);
         step->kernel = c->kernels.len;
         struct tir_kernel_code part = tir_kernel_new(&c->cx, one);
         part.is_step = true;

@@ -12,6 +12,8 @@
 // elements, each with offsets of 32 bits and of 64. Between them is one for tensors of one
 // dimension and any length: vectors but in the last tiles (edges.c).
 //
+// Variants share the blocks of their configuration as far as they can. Passes change copies.
+//
 // Alignment is asked of each tensor by how it is read and written, not of all: one that is read
 // an element at a time, or a short vector beside a matrix, may lie anywhere.
 
@@ -280,22 +282,25 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
     const struct tir_cost *card = &tir_costs[request->target.card];
     // The first configuration takes what no other does.
     const bool is_one_of_many = f->config > 1 && !f->own_count;
-    struct tir_func *edges = tir_func_clone(f), *words = NULL, *any = NULL, *wide = NULL;
+    const bool warpgroups = may_use_warpgroups(cx, request, f);
+    // Known sizes leave nothing to ask at launch.
+    const bool asks_tiles = !warpgroups && !request->options.dim_count;
+    struct tir_func *edges = asks_tiles ? tir_func_clone(f) : tir_func_share(f);
+    struct tir_func *words = NULL, *any = NULL, *wide = NULL;
     if (!is_one_of_many) {
-        words = tir_func_clone(f);
-        any = tir_func_clone(f);
+        words = tir_func_share(edges);
+        any = tir_func_share(edges);
     }
-    bool warpgroups = may_use_warpgroups(cx, request, f);
     align_inputs(&cx->scratch, edges);
     align_rows(cx, f);
     const uint32_t vectors = take_vector16(f);
     align_packed(edges);
     if (!is_one_of_many)
-        wide = tir_func_clone(warpgroups ? f : edges);
+        wide = tir_func_share(warpgroups ? f : edges);
     align_operands(edges, TIR_DOT_SA); // wide takes scales that are not
     if (!vectors)
         align_operands(f, TIR_DOT_SA);
-    if (!warpgroups && !request->options.dim_count) // known sizes leave nothing to ask at launch
+    if (asks_tiles)
         tir_compile_whole_tiles(f);
     add(cx, kernel, f, DENSE_FACTS | vectors, "", cost);
     add(cx, kernel, edges, DENSE_FACTS, "__edges", cost);
@@ -313,16 +318,16 @@ static void add_others(struct tir_context *cx, const struct tir_request *request
     const bool is_one_of_many = f->config > 1 && !f->own_count;
     struct tir_func *narrow = NULL, *any = NULL, *wide = NULL;
     if (!is_one_of_many || kernel->is_step)
-        narrow = tir_func_clone(f);
+        narrow = tir_func_share(f);
     if (!is_one_of_many)
-        any = tir_func_clone(f);
+        any = tir_func_share(f);
     align_rows(cx, f);
     struct tir_func *edges = NULL;
     if (!is_one_of_many && !request->options.dim_count)
         edges = tir_compile_edges(f);
     const uint32_t vectors = take_vector16(f);
     if (!is_one_of_many)
-        wide = tir_func_clone(f);
+        wide = tir_func_share(f);
     add(cx, kernel, f, DENSE_FACTS | vectors, "", cost);
     if (edges)
         add(cx, kernel, edges, DENSE_FACTS, "__edges", cost);

@@ -646,6 +646,11 @@ struct tir_module *tir_module_new(struct tir_arena *arena, struct tir_types *typ
 struct tir_func *tir_func_new(struct tir_module *m,
                               const char *name); // with an empty body and host
 struct tir_func *tir_func_clone(struct tir_func *f);
+// Without the tiles loops of its block other than this one.
+struct tir_func *tir_func_clone_with(struct tir_func *f, const struct tir_inst *loop);
+// Of the same blocks, with parameters and dimensions of its own: of the two, neither may change the
+// blocks from then on.
+struct tir_func *tir_func_share(const struct tir_func *f);
 // The copy is in module m, and may be changed on another thread than f's module is. It goes on
 // using names and texts of f's module, which must outlive it.
 struct tir_func *tir_func_clone_to(struct tir_module *m, const struct tir_func *f);
