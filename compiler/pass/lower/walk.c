@@ -5,8 +5,9 @@
 // bits), element coordinates and byte addresses are bit vectors, and the map between them
 // (iterators and XOR swizzle alike) is linear over them:
 //     address(thread ^ constant) = address(thread) ^ address(constant).
-// So the thread's part is computed once; a register's constant splits into bits that the thread's
-// part never has (they are added, as the instruction's immediate) and the few others (XORed).
+// So the thread's part is computed once, with a swizzle from the bits of the thread's number; a
+// register's constant splits into bits that the thread's part never has (they are added, as the
+// instruction's immediate) and the few others (XORed).
 // Indices that only choose a slot of a ring are a plain addition; others that are multiples of the
 // tile's own extent have bits of their own and are XORed to the thread's part. Anything else, index
 // tiles among it, goes the slow, general way: coordinates, then digits, then the swizzle, for every
@@ -177,14 +178,88 @@ static uint64_t thread_byte(const struct lower_walk *w, uint32_t lane, uint32_t 
     return byte_of(w, at);
 }
 
+// Bits of the lane or of the warp that all go as far up in the address.
+struct field {
+    enum tir_axis axis;
+    int32_t up; // below 0: down
+    uint32_t bits;
+};
+
+// Each bit of a thread's number is one of an element, and one more of the pattern of a swizzle.
+enum { MOST_FIELDS = 2 * 16 };
+
+static uint32_t axis_bits(const struct lower *lo, enum tir_axis axis)
+{
+    uint32_t bits = 0;
+    while (axis == TIR_AXIS_LANE ? bits < 5 : 1u << bits < lo->threads / 32)
+        bits++;
+    return bits;
+}
+
+// The fields that the thread's part is the sum of, modulo 2 in each bit.
+static uint32_t list_fields(const struct lower *lo, const struct lower_walk *w,
+                            struct field fields[MOST_FIELDS])
+{
+    uint32_t count = 0;
+    for (enum tir_axis axis = TIR_AXIS_LANE; axis <= TIR_AXIS_WARP; axis++)
+        for (int32_t i = 0; i < (int32_t)axis_bits(lo, axis); i++) {
+            const uint32_t lane = axis == TIR_AXIS_LANE ? 1u << i : 0;
+            const uint64_t byte = thread_byte(w, lane, axis == TIR_AXIS_WARP ? 1u << i : 0);
+            for (int32_t to = 0; byte >> to; to++) {
+                if (!(byte >> to & 1))
+                    continue;
+                uint32_t f = 0;
+                while (f < count && (fields[f].axis != axis || fields[f].up != to - i))
+                    f++;
+                assert(f < MOST_FIELDS);
+                if (f == count)
+                    fields[count++] = (struct field){axis, to - i, 0};
+                fields[f].bits |= 1u << i;
+            }
+        }
+    return count;
+}
+
+static struct tir_value *take_field(struct lower *lo, const struct field *f)
+{
+    struct tir_value *x = tir_lower_thread(lo, f->axis);
+    if (f->bits != (1u << axis_bits(lo, f->axis)) - 1)
+        x = tir_binary(&lo->top, TIR_OP_AND, x, tir_lower_i32(lo, f->bits));
+    if (f->up)
+        x = tir_binary(&lo->top, f->up > 0 ? TIR_OP_SHL : TIR_OP_SHR, x,
+                       tir_lower_i32(lo, f->up > 0 ? f->up : -f->up));
+    return x;
+}
+
+// The thread's part of the address from the bits of its number, without coordinates.
+static struct tir_value *thread_part(struct lower *lo, const struct lower_walk *w)
+{
+    struct field fields[MOST_FIELDS];
+    const uint32_t count = list_fields(lo, w, fields);
+    struct tir_value *sum = tir_lower_i32(lo, 0);
+    uint64_t seen = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t bits = fields[i].up > 0 ? (uint64_t)fields[i].bits << fields[i].up
+                                               : fields[i].bits >> -fields[i].up;
+        struct tir_value *field = take_field(lo, &fields[i]);
+        sum =
+            !seen ? field : tir_binary(&lo->top, seen & bits ? TIR_OP_XOR : TIR_OP_ADD, sum, field);
+        seen |= bits;
+    }
+    return sum;
+}
+
 static void open_linear(struct lower *lo, struct lower_walk *w)
 {
     struct tir_value *coord[TIR_MAX_RANK] = {NULL}, *apart[TIR_MAX_RANK] = {NULL};
+    const struct tir_layout *m = w->memory;
+    // Without a swizzle, and where threads copy tiles, addresses in global memory are of the same
+    // coordinates.
+    const bool by_bits = w->layout && m->swizzle && (lo->cx->target->features & TIR_HAS_TMA);
     for (uint32_t d = 0; d < w->rank; d++) {
         const struct walk_dim *dim = &w->dims[d];
-        if (dim->tile_dim >= 0 && w->layout)
+        if (dim->tile_dim >= 0 && w->layout && !by_bits)
             coord[d] = tir_lower_coord(lo, w->layout, (uint32_t)dim->tile_dim);
-        const struct tir_layout *m = w->memory;
         if (dim->start && !chooses_slot(w, d)) {
             apart[d] = dim->start;
             w->moves = true;
@@ -196,7 +271,7 @@ static void open_linear(struct lower *lo, struct lower_walk *w)
                                     (int64_t)m->iters[m->first[d]].stride * w->bits / 8));
         }
     }
-    w->thread = address(lo, &lo->top, w, coord);
+    w->thread = by_bits ? thread_part(lo, w) : address(lo, &lo->top, w, coord);
     if (w->moves)
         w->thread = tir_binary(&lo->b, TIR_OP_XOR, w->thread, address(lo, &lo->b, w, apart));
     if (!w->layout)
