@@ -8,6 +8,8 @@
 
 #include "target/nvptx/emit.h"
 
+#include "ir/walk.h"
+
 static bool is_signed(enum tir_elem elem)
 {
     return tir_elems[elem].kind == TIR_KIND_SIGNED;
@@ -43,6 +45,23 @@ static V harmless_divisor(struct emit *e, const struct tir_inst *inst, V b, V *n
     return bad ? tir_emit_select(e, bad, int_like(b, 1), b) : b;
 }
 
+// Is a quotient to be rounded up by adding to a, as an unsigned number, in which two of signed
+// types fit? The quotient by a constant is seen to be none below 0 then, too. LLVM makes more of
+// one that is rounded down where the kernel divides by b elsewhere, or has elements: instcombine
+// sees it (llvm.c).
+static bool rounds_first(const struct emit *e, const struct tir_inst *inst)
+{
+    int64_t by;
+    if (!is_signed(inst->operands[0]->type->elem) || !tir_is_const_int(inst->operands[1], &by) ||
+        by < 2)
+        return false;
+    tir_foreach_inst(other, e->f)
+        if (other->op == TIR_OP_LD || other->op == TIR_OP_ST || other->op == TIR_OP_ATOM ||
+            (other->op == TIR_OP_DIV && other->operands[1] == inst->operands[1]))
+            return false;
+    return true;
+}
+
 static V int_divide(struct emit *e, const struct tir_inst *inst, V a, V b)
 {
     V negate;
@@ -53,6 +72,9 @@ static V int_divide(struct emit *e, const struct tir_inst *inst, V a, V b)
     if (inst->op == TIR_OP_REM)
         return is_unsigned ? LLVMBuildURem(e->b, a, b, "") : LLVMBuildSRem(e->b, a, b, "");
     if (inst->op == TIR_OP_CEILDIV) { // a >= 0 and b > 0 are the operation's own conditions
+        if (rounds_first(e, inst))
+            return LLVMBuildUDiv(
+                e->b, LLVMBuildAdd(e->b, a, LLVMBuildSub(e->b, b, int_like(b, 1), ""), ""), b, "");
         V quotient = LLVMBuildUDiv(e->b, a, b, "");
         V rest = LLVMBuildSub(e->b, a, LLVMBuildMul(e->b, quotient, b, ""), "");
         V more = tir_emit_icmp(e, LLVMIntNE, rest, int_like(a, 0));
