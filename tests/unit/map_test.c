@@ -76,6 +76,25 @@ static void setting_again_replaces_in_place(void **state)
     tir_arena_finish(&arena);
 }
 
+static void places_stay(void **state)
+{
+    (void)state;
+    struct tir_arena arena = unit_arena();
+    struct tir_map map;
+    tir_map_init(&map, &arena);
+    for (uint32_t i = 0; i < 100; i++) { // the table grows several times
+        assert_int_equal(tir_map_place(&map, 7 * i), i);
+        assert_null(tir_map_get(&map, 7 * i));
+        map.entries[i].value = &values[i];
+    }
+    for (uint32_t i = 0; i < 100; i++) {
+        assert_int_equal(tir_map_place(&map, 7 * i), i);
+        assert_ptr_equal(tir_map_get(&map, 7 * i), &values[i]);
+    }
+    assert_int_equal(map.count, 100);
+    tir_arena_finish(&arena);
+}
+
 static void hash_is_fnv_1a(void **state)
 {
     (void)state;
@@ -91,6 +110,7 @@ int main(void)
         cmocka_unit_test(absent_keys_give_null),
         cmocka_unit_test(all_kinds_of_keys),
         cmocka_unit_test(setting_again_replaces_in_place),
+        cmocka_unit_test(places_stay),
         cmocka_unit_test(hash_is_fnv_1a),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
