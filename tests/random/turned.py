@@ -19,6 +19,7 @@ import seeds
 ARCHS = ["sm_90a", "sm_90a", "sm_90a", "sm_80", "sm_100a", "sm_120a"]
 LARGEST = 128 * 256  # of a tile: the role that turns takes registers of more sums
 TYPES = {"e4m3": "f32", "e5m2": "f32", "i8": "i32", "u8": "i32", "bf16": "f32", "tf32": "f32"}
+BYTES = {"bf16": 2, "tf32": 4}  # of an element; of others 1
 
 PROGRAM = """kernel k(A: {T}[{A}], B: {T}[{B}], D: out {S}[M, N])
 {{
@@ -54,7 +55,9 @@ def text(fill, a_turned, b_turned):
 def draw(seed):
     r = random.Random(seed)
     fill = {"T": r.choice(["e4m3", "e4m3", "i8", "i8", *TYPES]), "BM": r.choice([64, 128, 128, 192, 256]),
-            "BN": r.choice([32, 64, 96, 128, 160, 256]), "BK": r.choice([32, 64, 128]), "ordered": r.random() < 0.2}
+            "BN": r.choice([32, 64, 96, 128, 160, 256])}
+    fill["BK"] = r.choice([32, 64, 128]) // BYTES.get(fill["T"], 1)
+    fill["ordered"] = fill["BK"] % 16 == 0 and r.random() < 0.2
     step = r.choice([16, 16, 16, 4, 1])  # elements that sizes are a multiple of
     sizes = {name: step * r.choice([1, 5, 9, r.randint(1, 14)]) for name in "MN"}
     sizes["K"] = step * r.choice([0, 1, 5, r.randint(1, 20)])
