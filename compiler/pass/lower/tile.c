@@ -16,6 +16,7 @@
 // their own.
 
 #include "machine/budget.h"
+#include "pass/layout/warpgroup.h"
 #include "pass/lower/lower.h"
 
 #include "ir/walk.h"
@@ -509,6 +510,7 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
         f->threads = 128;
     lo.threads = f->threads;
     lo.has_pairs = tir_has_pairs(f);
+    lo.swizzles_by_bits = cx->target->features & TIR_HAS_TMA && !tir_has_tensor_memory(f);
     tir_map_init(&lo.in_flight, cx->scratch);
     tir_map_init(&lo.reduced, cx->scratch);
     tir_map_init(&lo.registers, cx->scratch);

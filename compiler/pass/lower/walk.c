@@ -254,8 +254,8 @@ static void open_linear(struct lower *lo, struct lower_walk *w)
     struct tir_value *coord[TIR_MAX_RANK] = {NULL}, *apart[TIR_MAX_RANK] = {NULL};
     const struct tir_layout *m = w->memory;
     // Without a swizzle, and where threads copy tiles, addresses in global memory are of the same
-    // coordinates.
-    const bool by_bits = w->layout && m->swizzle && (lo->cx->target->features & TIR_HAS_TMA);
+    // coordinates. Roles beside tensor memory have few registers for what addresses have in common.
+    const bool by_bits = w->layout && m->swizzle && lo->swizzles_by_bits;
     for (uint32_t d = 0; d < w->rank; d++) {
         const struct walk_dim *dim = &w->dims[d];
         if (dim->tile_dim >= 0 && w->layout && !by_bits)
