@@ -16,7 +16,6 @@
 // their own.
 
 #include "machine/budget.h"
-#include "pass/layout/warpgroup.h"
 #include "pass/lower/lower.h"
 
 #include "ir/walk.h"
@@ -491,6 +490,15 @@ static void release_commits(struct tir_func *f)
     }
 }
 
+// Do its threads multiply by mma.sync, or its roles beside tensor memory?
+static bool lacks_registers(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT || inst->op == TIR_OP_TMEM_ALLOC)
+            return true;
+    return false;
+}
+
 enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct tir_types *types = f->module->types;
@@ -510,7 +518,7 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
         f->threads = 128;
     lo.threads = f->threads;
     lo.has_pairs = tir_has_pairs(f);
-    lo.swizzles_by_bits = cx->target->features & TIR_HAS_TMA && !tir_has_tensor_memory(f);
+    lo.swizzles_by_bits = cx->target->features & TIR_HAS_TMA && !lacks_registers(f);
     tir_map_init(&lo.in_flight, cx->scratch);
     tir_map_init(&lo.reduced, cx->scratch);
     tir_map_init(&lo.registers, cx->scratch);

@@ -254,7 +254,7 @@ static void open_linear(struct lower *lo, struct lower_walk *w)
     struct tir_value *coord[TIR_MAX_RANK] = {NULL}, *apart[TIR_MAX_RANK] = {NULL};
     const struct tir_layout *m = w->memory;
     // Without a swizzle, and where threads copy tiles, addresses in global memory are of the same
-    // coordinates. Roles beside tensor memory have few registers for what addresses have in common.
+    // coordinates.
     const bool by_bits = w->layout && m->swizzle && lo->swizzles_by_bits;
     for (uint32_t d = 0; d < w->rank; d++) {
         const struct walk_dim *dim = &w->dims[d];
