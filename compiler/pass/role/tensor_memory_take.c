@@ -457,13 +457,14 @@ struct tmem_product *tir_tmem_carrier(struct tmem_plan *p, uint32_t i)
 
 // The kernel.
 
-// Does anything in inst do more to memory than a store? What the kernel says to its user does not.
+// Does anything in inst do more to memory than a store? What the kernel says to its user, or to the
+// compiler, does not.
 static bool orders(const struct tir_inst *inst)
 {
     tir_foreach_inst_within(in, inst) {
         const bool stores = in->op == TIR_OP_STORE || in->op == TIR_OP_ATOMIC;
-        const bool tells =
-            in->op == TIR_OP_PRINT || in->op == TIR_OP_ASSERT || in->op == TIR_OP_TRAP;
+        const bool tells = in->op == TIR_OP_PRINT || in->op == TIR_OP_ASSERT ||
+                           in->op == TIR_OP_TRAP || in->op == TIR_OP_ASSUME;
         if (!stores && !tells && tir_has_trait(in, TIR_WRITES | TIR_ASYNC | TIR_SYNC) &&
             in->op != TIR_OP_ALLOC)
             return true;
