@@ -60,13 +60,5 @@ def failure(tirc, path, sizes, arch):
     return "\n".join(slow) or None
 
 
-def main():
-    options = seeds.parser(__doc__, "tirc", count=20).parse_args()
-    failed = []
-    passed = sum(1 for _ in seeds.passing(options, draw, lambda *of: failure(options.tirc, *of), failed))
-    print(f"{passed} passed, {len(failed)} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(seeds.main(__doc__, draw, failure))

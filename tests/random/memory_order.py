@@ -253,13 +253,5 @@ def run(tirc, path, sizes, arch, schedule):
                           f"--schedule={schedule}", *sizes])
 
 
-def main():
-    options = seeds.parser(__doc__, "tirc", count=20).parse_args()
-    failed = []
-    passed = len(list(seeds.passing(options, draw, lambda *run_of: run(options.tirc, *run_of), failed)))
-    print(f"{passed} passed, {len(failed)} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(seeds.main(__doc__, draw, run))

@@ -55,3 +55,13 @@ def passing(options, draw, failure, failed):
                 print(f"seed {seed} fails:\n{text}{why}", flush=True)
             else:
                 yield path, *more
+
+
+def main(description, draw, failure, count=20):
+    """A whole generator: draws programs for the compiler, the only operand, and counts those for which failure(tirc, path, ...) has
+    nothing to say. Gives the exit status."""
+    options = parser(description, "tirc", count=count).parse_args()
+    failed = []
+    passed = sum(1 for _ in passing(options, draw, lambda *of: failure(options.tirc, *of), failed))
+    print(f"{passed} passed, {len(failed)} failed")
+    return 1 if failed else 0

@@ -221,6 +221,7 @@ static void anchor_dots(struct solver *s)
     }
 }
 
+// Bytes that are loaded from shared memory and stored there with another dimension contiguous.
 static void anchor_turned(struct solver *s)
 {
     tir_foreach_inst(inst, s->f) {

@@ -48,10 +48,11 @@ const struct tir_layout *tir_turned_layout(struct tir_types *types, const struct
     return is_of_pairs(l, tir_contiguous_dim(def, l->rank)) ? of_v : NULL;
 }
 
-bool tir_is_turned(struct tir_types *types, const struct tir_value *v, bool transposed,
-                   uint32_t warps)
+bool tir_is_turned(struct tir_types *types, struct tir_value *v, bool transposed, uint32_t warps)
 {
-    if (tir_type_is_tile(v->type) && tir_elems[v->type->elem].bits == 32)
-        return tir_reordered_load(v);
-    return tir_turned_layout(types, v, transposed, warps);
+    if (!tir_type_is_tile(v->type) || tir_elems[v->type->elem].bits != 32)
+        return tir_turned_layout(types, v, transposed, warps);
+    bool turned;
+    const struct tir_value *x = tir_unturned(v, &turned);
+    return turned != transposed && x->def && x->def->op == TIR_OP_LOAD;
 }

@@ -20,7 +20,6 @@
 const struct tir_layout *tir_turned_layout(struct tir_types *types, const struct tir_value *v,
                                            bool transposed, uint32_t warps);
 // Does the role turn v, and no more than that? Then it takes few registers.
-bool tir_is_turned(struct tir_types *types, const struct tir_value *v, bool transposed,
-                   uint32_t warps);
+bool tir_is_turned(struct tir_types *types, struct tir_value *v, bool transposed, uint32_t warps);
 
 #endif

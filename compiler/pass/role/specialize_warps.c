@@ -358,7 +358,7 @@ static enum tir_role_work work_of_put(const struct tir_func *f, const struct tir
             return TIR_ROLE_COMPUTES;
         if (inst->op != TIR_OP_STORE)
             continue;
-        const struct tir_value *v = inst->operands[TIR_STORE_VALUE];
+        struct tir_value *v = inst->operands[TIR_STORE_VALUE];
         if (!tir_is_turned(f->module->types, v, false, f->threads / 32))
             return TIR_ROLE_COMPUTES;
         work = TIR_ROLE_TURNS;
