@@ -143,6 +143,9 @@ unsigned tir_emit_bytes(const struct emit *e, LLVMTypeRef type);              //
 V tir_emit_words(struct emit *e, V *words, uint32_t count, LLVMTypeRef word); // as a vector
 V tir_emit_pack(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type);
 void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *parts);
+// A select of two words that take bytes of the same two, as one permutation by a selector that
+// follows from cond: selectors are the same for many words. NULL: they are something else.
+V tir_emit_select_bytes(struct emit *e, V cond, V yes, V no);
 void tir_emit_pack_op(struct emit *e, const struct tir_inst *inst);
 void tir_emit_unpack_op(struct emit *e, const struct tir_inst *inst);
 

@@ -311,7 +311,8 @@ static void emit_where(struct emit *e, const struct tir_inst *inst)
     for (uint32_t i = 0; i < 2; i++)
         in[i] = half ? tir_emit_value32(e, inst->operands[i + 1])
                      : tir_emit_value(e, inst->operands[i + 1]);
-    V v = tir_emit_select(e, cond, in[0], in[1]);
+    V v = tir_emit_select_bytes(e, cond, in[0], in[1]);
+    v = v ? v : tir_emit_select(e, cond, in[0], in[1]);
     if (half)
         tir_emit_set32(e, result, v);
     else

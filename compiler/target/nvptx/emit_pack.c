@@ -86,6 +86,26 @@ static V permute_bytes(struct emit *e, V *parts)
     return tir_llvm_call(e->ll, "llvm.nvvm.prmt", NULL, 0, args, 3);
 }
 
+// A call of prmt by a constant?
+static bool is_permutation(V v)
+{
+    V call = LLVMIsACallInst(v);
+    size_t length;
+    const char *name = call ? LLVMGetValueName2(LLVMGetCalledValue(call), &length) : "";
+    return strcmp(name, "llvm.nvvm.prmt") == 0 && LLVMIsAConstantInt(LLVMGetOperand(call, 2));
+}
+
+V tir_emit_select_bytes(struct emit *e, V cond, V yes, V no)
+{
+    if (!is_permutation(yes) || !is_permutation(no))
+        return NULL;
+    V args[] = {LLVMGetOperand(yes, 0), LLVMGetOperand(yes, 1), NULL};
+    if (LLVMGetOperand(no, 0) != args[0] || LLVMGetOperand(no, 1) != args[1])
+        return NULL;
+    args[2] = tir_emit_select(e, cond, LLVMGetOperand(yes, 2), LLVMGetOperand(no, 2));
+    return tir_llvm_call(e->ll, "llvm.nvvm.prmt", NULL, 0, args, 3);
+}
+
 // Parts of one or two bytes into a word of `type` (i16, i32 or i64).
 static V pack_small(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type)
 {
