@@ -16,12 +16,13 @@ enum tir_basis { TIR_BASIS_DERIVED, TIR_BASIS_CHOSEN }; // of a row
 struct tir_role_registers {
     uint32_t load, math; // of the role that fills slots, of the role with the products
 };
-// What the warps do that fill slots: as many warpgroups as multiply TURN bytes or COMPUTE, two
-// ISSUE_MANY products in tensor memory, two GATHER rows for these and issue them, or three (MANY),
-// or four (MOST), else one does the rest.
+// What the warps do that fill slots: as many warpgroups as multiply turn operands (TURN_MANY) or
+// COMPUTE, two ISSUE_MANY products in tensor memory, two GATHER rows for these and issue them, or
+// three (MANY), or four (MOST), else one does the rest.
 enum tir_role_work {
     TIR_ROLE_COPIES,
     TIR_ROLE_TURNS,
+    TIR_ROLE_TURN_MANY,
     TIR_ROLE_COMPUTES,
     TIR_ROLE_ISSUES,
     TIR_ROLE_ARRANGES,

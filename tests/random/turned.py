@@ -5,8 +5,9 @@
 Usage: turned.py TIRC [--seed N] [--count N]
 
 A is M x K or K x M in memory, B is K x N or N x K, of elements of 8, 16 or 32 bits. In some programs all rounds of K multiply
-their columns in another order, which both operands have. Results must be right. On sm_90a the best variant multiplies on
-warpgroups if it does so with K contiguous, for tiles of up to 128 x 256; three warpgroups have fewer registers beside a role that
+their columns in another order, which both operands have, or A is made in registers, beside which one warpgroup turns B. Results
+must be right. On sm_90a the best variant multiplies on warpgroups if it does so with K contiguous, for tiles of up to 128 x 256;
+three warpgroups have fewer registers beside a role that
 turns. Seed 0 is that of the day. A failing program is printed.
 """
 
@@ -48,8 +49,16 @@ def text(fill, a_turned, b_turned):
         **fill, S=TYPES[fill["T"]], A="K, M" if a_turned else "M, K", B="K, N" if b_turned else "N, K",
         a="A[k:+{BK}, m:+{BM}].T".format(**fill) if a_turned else "A[m:+{BM}, k:+{BK}]".format(**fill),
         b="B[k:+{BK}, n:+{BN}]".format(**fill) if b_turned else "B[n:+{BN}, k:+{BK}].T".format(**fill),
-        order_a="ordered(a, ROWS = {BM}, COLS = {BK})".format(**fill) if fill["ordered"] else "a",
+        order_a=factor(fill),
         order_b="ordered(b.T, ROWS = {BN}, COLS = {BK}).T".format(**fill) if fill["ordered"] else "b")
+
+
+def factor(fill):
+    a = "ordered(a, ROWS = {BM}, COLS = {BK})".format(**fill) if fill["ordered"] else "a"
+    if not fill["made"]:
+        return a
+    wide, by = (("i32", "+ 1") if fill["T"] in ("i8", "u8") else ("f32", "* 0.5"))
+    return f"{fill['T']}({wide}({a}) {by})"
 
 
 def draw(seed):
@@ -58,6 +67,7 @@ def draw(seed):
             "BN": r.choice([32, 64, 96, 128, 160, 256])}
     fill["BK"] = r.choice([32, 64, 128]) // BYTES.get(fill["T"], 1)
     fill["ordered"] = fill["BK"] % 16 == 0 and r.random() < 0.2
+    fill["made"] = r.random() < 0.3
     step = r.choice([16, 16, 16, 4, 1])  # elements that sizes are a multiple of
     sizes = {name: step * r.choice([1, 5, 9, r.randint(1, 14)]) for name in "MN"}
     sizes["K"] = step * r.choice([0, 1, 5, r.randint(1, 20)])

@@ -100,11 +100,11 @@ static void role_registers_are_those_of_the_launch(void **state)
     static const struct {
         uint32_t load, least, most;
     } works[] = {
-        [TIR_ROLE_COPIES] = {1, 2, 3},      [TIR_ROLE_TURNS] = {0, 2, 3},
-        [TIR_ROLE_COMPUTES] = {0, 2, 3},    [TIR_ROLE_ISSUES] = {1, 2, 3},
-        [TIR_ROLE_ARRANGES] = {1, 2, 3},    [TIR_ROLE_ISSUE_MANY] = {2, 1, 2},
-        [TIR_ROLE_GATHERS] = {2, 1, 3},     [TIR_ROLE_GATHER_MANY] = {3, 1, 2},
-        [TIR_ROLE_GATHER_MOST] = {4, 1, 1},
+        [TIR_ROLE_COPIES] = {1, 2, 3},      [TIR_ROLE_TURNS] = {1, 2, 3},
+        [TIR_ROLE_TURN_MANY] = {0, 2, 3},   [TIR_ROLE_COMPUTES] = {0, 2, 3},
+        [TIR_ROLE_ISSUES] = {1, 2, 3},      [TIR_ROLE_ARRANGES] = {1, 2, 3},
+        [TIR_ROLE_ISSUE_MANY] = {2, 1, 2},  [TIR_ROLE_GATHERS] = {2, 1, 3},
+        [TIR_ROLE_GATHER_MANY] = {3, 1, 2}, [TIR_ROLE_GATHER_MOST] = {4, 1, 1},
     };
     for (uint32_t groups = 1; groups <= TIR_BUDGET_PRODUCT_GROUPS; groups++)
         for (uint32_t work = 0; work < TIR_COUNT_OF(works); work++) {

@@ -234,7 +234,7 @@ static void anchor_turned(struct solver *s)
         if (!load || tir_ref_base(load)->type->space != TIR_SPACE_SHARED)
             continue;
         tir_solver_enter_crew(s, inst);
-        tir_solver_assign(s, v, tir_turned_layout(s->types, v, false, s->warps));
+        tir_solver_assign(s, v, tir_turned_of(s->types, v, false, s->warps).layout);
         tir_solver_propagate(s);
     }
 }

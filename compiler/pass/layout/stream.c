@@ -43,6 +43,7 @@
 #include "pass/layout/choice.h"
 #include "pass/layout/operand.h"
 #include "pass/layout/staging.h"
+#include "pass/layout/turned.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 #include "pass/sync/life.h"
@@ -65,9 +66,10 @@ struct stream {
     struct sources in_puts;     // of those that another role computes
     struct sources *marked;     // of these two: where find_operands puts what it finds
     struct bitset are_copies;   // results of loads that go to shared memory as they are
-    struct bitset are_turned;   // of those that the other role transposes on the way
-    bool on_warpgroups;         // the kernel's products are
-    const char *no_puts;        // why nothing is copied ahead of what puts compute; NULL: it can be
+    struct bitset are_turned;   // operands that the other role transposes on the way
+    VEC(struct tir_turned) turned; // of these, those of bytes
+    bool on_warpgroups;            // the kernel's products are
+    const char *no_puts; // why nothing is copied ahead of what puts compute; NULL: it can be
     VEC(struct tir_inst *) loads;
     bool multiplies;
     bool feeds_puts;       // some of the loads are for operands that puts compute
@@ -168,8 +170,12 @@ static void find_operands(struct stream *s)
             tir_follows(in_put ? &put : &follow, v);
             if (stays_in_registers(inst, i))
                 continue;
-            v = tir_brought(tir_unturned(v, &turned));
             const bool is_copy = !s->on_warpgroups || tir_stages_straight(s->cx->target, inst, i);
+            const struct tir_turned bytes_of =
+                tir_turned_of(s->f->module->types, v, i == TIR_DOT_B, s->f->threads / 32);
+            if (!is_copy && bytes_of.load)
+                vec_push(s->cx->scratch, &s->turned, bytes_of);
+            v = tir_brought(tir_unturned(v, &turned));
             bool is_new = bitset_insert(is_copy ? &s->are_copies : &s->are_turned, v->id);
             int64_t *bytes = comes_by_copy(s, inst, i, v) ? &s->bytes : &s->operand_bytes;
             if (is_new && tir_type_is_tile(v->type))
@@ -192,12 +198,21 @@ static bool is_for_put(const struct stream *s, const struct tir_inst *load)
     return bitset_has(&s->in_puts.loads, load->results[0]->id);
 }
 
+// What a put turns that it loads from the load's buffer, or NULL.
+static const struct tir_turned *turned_of(const struct stream *s, const struct tir_inst *load)
+{
+    vec_foreach(const struct tir_turned, turned, &s->turned)
+        if (turned->load == load)
+            return turned;
+    return NULL;
+}
+
 // Will a put turn its bytes? Then matrices are read.
 static bool is_turned(const struct stream *s, const struct tir_inst *load)
 {
     if (tir_elems[load->results[0]->type->elem].bits != 8)
         return false;
-    if (bitset_has(&s->are_turned, load->results[0]->id))
+    if (turned_of(s, load))
         return true;
     tir_foreach_inst(inst, s->f)
         if (inst->op == TIR_OP_PERMUTE && inst->operands[0] == load->results[0])
@@ -205,20 +220,37 @@ static bool is_turned(const struct stream *s, const struct tir_inst *load)
     return false;
 }
 
-// The rows of a buffer in another order: a lane gets four columns of what is turned, which are two
-// rows of one matrix and two of another, so the eight rows of a matrix are the first two of each
-// four. Here these lie in eight lines that follow each other, and have all banks.
-static const struct tir_layout *by_matrices(struct tir_types *types, const struct tir_layout *l)
+// The rows of a buffer in the order in which matrices have them: a lane gets two rows of one and
+// two of another. So the eight rows of a matrix, which are a pair of registers of four lanes, lie
+// in eight lines that follow each other, and have all banks.
+static const struct tir_layout *by_matrices(struct tir_types *types, const struct tir_layout *l,
+                                            const struct tir_layout *loaded)
 {
-    if (l->rank != 2 || l->first[1] != 1 || l->shape[0] % 16)
+    if (l->rank != 2 || l->first[1] != 1)
         return l;
-    const uint32_t row = l->iters[0].stride;
-    struct tir_iter iters[TIR_MAX_ITERS] = {{(uint32_t)l->shape[0] / 16, 16 * row, TIR_AXIS_REG},
-                                            {4, 2 * row, TIR_AXIS_REG},
-                                            {2, 8 * row, TIR_AXIS_REG},
-                                            {2, row, TIR_AXIS_REG}};
-    memcpy(iters + 4, l->iters + 1, (l->iter_count - 1) * sizeof(*iters));
-    return tir_layout_from_iters(types, l->rank, l->shape, iters, l->iter_count + 3, NULL, 0,
+    const uint32_t line = l->iters[0].stride, own = loaded->first[1];
+    struct tir_iter rows[TIR_MAX_ITERS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < own; i++) {
+        rows[count++] = loaded->iters[i];
+        if (i + 1 < own || loaded->iters[i].axis != TIR_AXIS_REG || loaded->iters[i].extent < 4)
+            continue;
+        rows[count - 1].extent /= 2;
+        rows[count++] = (struct tir_iter){2, 0, TIR_AXIS_REG};
+    }
+    if (count < 2 || rows[count - 1].axis != TIR_AXIS_REG || rows[count - 1].extent != 2)
+        return l;
+    uint32_t within = line, beyond = 8 * line; // strides of what a matrix has, and of the rest
+    for (uint32_t i = count; i-- > 0;) {
+        const bool in_matrix = i == count - 1 || rows[i].axis == TIR_AXIS_LANE;
+        uint32_t *stride = in_matrix ? &within : &beyond;
+        rows[i] = (struct tir_iter){rows[i].extent, *stride, TIR_AXIS_REG};
+        *stride *= rows[i].extent;
+    }
+    if (within != 8 * line)
+        return l;
+    memcpy(rows + count, l->iters + 1, (l->iter_count - 1) * sizeof(*rows));
+    return tir_layout_from_iters(types, l->rank, l->shape, rows, count + l->iter_count - 1, NULL, 0,
                                  l->swizzle);
 }
 
@@ -235,8 +267,9 @@ static const struct tir_type *buffer_type(const struct stream *s, const struct t
     t.space = TIR_SPACE_SHARED;
     t.layout = tir_layout_memory(s->f->module->types, t.rank, t.shape, bits,
                                  swizzles ? tir_layout_swizzle_for(row) : 0);
-    if (swizzles && bitset_has(&s->are_turned, load->results[0]->id) && bits == 8)
-        t.layout = by_matrices(s->f->module->types, t.layout);
+    const struct tir_turned *turned = swizzles ? turned_of(s, load) : NULL;
+    if (turned && tir_contiguous_dim(load, t.rank) == 1)
+        t.layout = by_matrices(s->f->module->types, t.layout, turned->loaded);
     return tir_type_get(s->f->module->types, &t);
 }
 

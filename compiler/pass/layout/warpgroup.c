@@ -126,13 +126,11 @@ static const char *refuse_by_threads(struct plan *p, const struct tir_value *x, 
     return width || loads ? NULL : why;
 }
 
-// What a role of two warpgroups does that stores operand i. B is stored transposed, K contiguous.
+// What a role beside two warpgroups does that stores operand i. B is stored transposed, K
+// contiguous.
 static enum tir_role_work work_of(const struct plan *p, const struct tir_inst *dot, uint32_t i)
 {
-    const uint32_t warps = 2 * TIR_WARPGROUP;
-    return tir_is_turned(p->f->module->types, dot->operands[i], i == TIR_DOT_B, warps)
-               ? TIR_ROLE_TURNS
-               : TIR_ROLE_COMPUTES;
+    return tir_turning_work(p->f, dot->operands[i], i == TIR_DOT_B, 2 * TIR_WARPGROUP);
 }
 
 // Why operand i, whose dimension K is k_dim, cannot be in shared memory as wgmma wants it.
@@ -334,7 +332,7 @@ static uint32_t registers_of(const struct plan *p, uint32_t groups)
 {
     uint32_t given = tir_role_registers(groups, p->work).math;
     const uint32_t beside = groups > TIR_BUDGET_PRODUCT_GROUPS ? 0
-                            : p->work == TIR_ROLE_COPIES       ? 1
+                            : p->work <= TIR_ROLE_TURNS        ? 1
                                                                : groups;
     return given ? given : tir_launch_registers((groups + beside) * WARPGROUP);
 }

@@ -46,7 +46,7 @@
 //     role load warps(1) first(4) { ... }
 //     role math warps(4) first(0) { ... }
 // If puts compute the tiles that they store, or copy rows by cp.async, `load` has as many warps as
-// `math`, since the tiles are already spread over these.
+// `math`, since the tiles are already spread over these. What one warpgroup turns is spread anew.
 
 #include "base/bitset.h"
 #include "ir/crew.h"
@@ -65,7 +65,7 @@ struct split {
     tir_inst_list outgoing;       // rings that `math` fills and `store` empties
     struct bitset needed;         // values that what the role does needs, by id
     VEC(struct tir_value *) work; // needed, but not yet looked at
-    enum tir_role_work works;     // `load`; all but copies takes as many warps as `math` has
+    enum tir_role_work works;     // `load`; beyond TURNS with as many warps as `math` has
     bool feeds;                   // cp.async fills buffers that puts read
     const char *refusal;
     struct tir_span refused_at;
@@ -359,9 +359,7 @@ static enum tir_role_work work_of_put(const struct tir_func *f, const struct tir
         if (inst->op != TIR_OP_STORE)
             continue;
         struct tir_value *v = inst->operands[TIR_STORE_VALUE];
-        if (!tir_is_turned(f->module->types, v, false, f->threads / 32))
-            return TIR_ROLE_COMPUTES;
-        work = TIR_ROLE_TURNS;
+        work = TIR_MAX(work, tir_turning_work(f, v, false, f->threads / 32));
     }
     return work;
 }
@@ -446,6 +444,14 @@ static void fill_role(struct split *s, struct tir_inst *role, const struct tir_i
     keep_work(s, role->regions[0]);
 }
 
+// Spreads what puts store over the role's one warpgroup.
+static void spread_turned(struct tir_func *f, const struct tir_inst *role)
+{
+    tir_foreach_inst_in(inst, role->regions[0])
+        if (inst->op == TIR_OP_STORE)
+            tir_turn_with(f->module->types, inst->operands[TIR_STORE_VALUE], TIR_WARPGROUP);
+}
+
 static void split(struct split *load, struct split *store)
 {
     struct tir_func *f = load->f;
@@ -453,9 +459,10 @@ static void split(struct split *load, struct split *store)
     const struct tir_role_registers registers = tir_role_registers(f->threads / 128, load->works);
     const bool computes = load->works != TIR_ROLE_COPIES;
     const bool stores = store->outgoing.len, follows = !registers.load && !computes;
-    const uint32_t others = computes ? warps : !follows ? TIR_WARPGROUP : stores ? 2 : 1;
+    const uint32_t works = !computes ? 1 : load->works == TIR_ROLE_TURNS ? TIR_WARPGROUP : warps;
+    const uint32_t others = computes ? works : !follows ? TIR_WARPGROUP : stores ? 2 : 1;
     const uint32_t first = follows ? warps : 0;
-    struct tir_inst *role = build_role(load, "load", first, computes ? warps : 1, registers.load);
+    struct tir_inst *role = build_role(load, "load", first, works, registers.load);
     struct tir_inst *third =
         stores ? build_role(store, "store", first + 1, 1, registers.load) : NULL;
     struct tir_inst *math = build_role(load, "math", follows ? 0 : others, warps, registers.math);
@@ -466,6 +473,8 @@ static void split(struct split *load, struct split *store)
             tir_move_before(inst, math->regions[0]->last);
     }
     fill_role(load, role, math);
+    if (load->works == TIR_ROLE_TURNS)
+        spread_turned(f, role);
     if (third)
         fill_role(store, third, math);
     drop_work(load, math->regions[0]);
