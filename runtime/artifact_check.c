@@ -237,8 +237,8 @@ static const char *check_code(const tir_artifact_variant *variant,
         wrong = "a variant has too many tensor maps, roles or barriers";
     if (!wrong && variant->watchdog > 1)
         wrong = "a variant neither has a watchdog nor none";
-    if (!wrong && variant->waits > 1)
-        wrong = "a variant neither waits for the launch before it nor not";
+    if (!wrong && variant->waits > TIR_WAITS_LAST)
+        wrong = "a variant waits for the launch before it in no known way";
     if (!wrong && variant->cooperative > !variant->persistent)
         wrong = "a variant neither is cooperative nor not, or is persistent too";
     if (!wrong)

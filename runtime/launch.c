@@ -223,8 +223,16 @@ static void list_parts(struct packing *p, const tir_artifact_variant *variant)
     *part = NULL;
 }
 
+// May the device begin before the launch before it has ended?
+static bool is_early(const tir_artifact_variant *variant, const tir_rt_launch_options *options,
+                     enum launch_place place)
+{
+    return variant->waits == TIR_WAITS_LAST ? place == LAUNCH_NEXT
+                                            : place != LAUNCH_ALONE || options->overlap;
+}
+
 static tir_status call_device(struct packing *p, void *stream, const tir_rt_launch_options *options,
-                              bool follows)
+                              enum launch_place place)
 {
     const tir_rt_kernel *kernel = p->kernel;
     const struct loaded_function *function = &kernel->functions[p->variant];
@@ -240,8 +248,8 @@ static tir_status call_device(struct packing *p, void *stream, const tir_rt_laun
         .params = p->block,
         .params_size = p->params_size,
         .parts = variant->map_count ? p->parts : NULL,
-        .follows = follows,
-        .early = follows || options->overlap,
+        .follows = place != LAUNCH_ALONE,
+        .early = is_early(variant, options, place),
     };
     if (variant->watchdog)
         tir_watchdog_params(function->watchdog, options->timeout_ms,
@@ -251,7 +259,7 @@ static tir_status call_device(struct packing *p, void *stream, const tir_rt_laun
 }
 
 tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_launch_options *options,
-                              tir_rt_launch_report *report, bool follows)
+                              tir_rt_launch_report *report, enum launch_place place)
 {
     const struct loaded_function *function = &p->kernel->functions[p->variant];
     const tir_artifact_variant *variant = function->info;
@@ -265,7 +273,7 @@ tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_laun
         tir_packing_remember(p);
     }
     if (work)
-        status = call_device(p, stream, options, follows);
+        status = call_device(p, stream, options, place);
     if (report && !status)
         *report = (tir_rt_launch_report){
             .variant = p->variant,
@@ -298,7 +306,7 @@ static tir_status run_config(struct packing *p, const tir_rt_arg *args, void *st
         if (status)
             return status;
     }
-    return tir_packing_launch(p, stream, options, options->report, false);
+    return tir_packing_launch(p, stream, options, options->report, LAUNCH_ALONE);
 }
 
 // Decides anew. Of a sequence that has run the number is remembered.
@@ -327,7 +335,7 @@ static tir_status run_again(struct packing *p, const tir_rt_arg *args, void *str
 {
     *done = true;
     if (p->variant < p->info->variant_count)
-        return tir_packing_launch(p, stream, options, options->report, false);
+        return tir_packing_launch(p, stream, options, options->report, LAUNCH_ALONE);
     return tir_sequence_launch_one(p, args, stream, options, p->variant - p->info->variant_count,
                                    done);
 }

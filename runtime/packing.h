@@ -112,9 +112,12 @@ tir_status tir_packing_settle(struct packing *p, bool *fits);
 uint32_t tir_packing_config(const struct packing *p);
 // Picks and settles, until one fits.
 tir_status tir_packing_choose(struct packing *p, int32_t wanted, uint32_t config);
-// Launches it. The report may be NULL. follows: it is a step after the first of one launch.
+// A launch by itself, a step after the first of one launch, or one right behind a step that was
+// launched.
+enum launch_place { LAUNCH_ALONE, LAUNCH_LATER, LAUNCH_NEXT };
+// Launches it. The report may be NULL.
 tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_launch_options *options,
-                              tir_rt_launch_report *report, bool follows);
+                              tir_rt_launch_report *report, enum launch_place place);
 
 // recall.c: plans.
 

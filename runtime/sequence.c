@@ -98,9 +98,11 @@ static tir_status launch_steps(struct run *r, void *stream, const tir_rt_launch_
                                tir_rt_launch_report *report)
 {
     tir_status status = TIR_OK;
+    enum launch_place place = LAUNCH_ALONE;
     for (uint32_t i = 0; i < r->sequence->step_count && !status; i++) {
         tir_rt_launch_report one = {0};
-        status = tir_packing_launch(&r->steps[i], stream, options, &one, i > 0);
+        status = tir_packing_launch(&r->steps[i], stream, options, &one, place);
+        place = one.launched ? LAUNCH_NEXT : LAUNCH_LATER;
         if (i == 0)
             *report = one;
         report->launched |= one.launched;

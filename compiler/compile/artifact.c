@@ -180,7 +180,9 @@ static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
         .dynamic_shared = (uint32_t)f->shared_bytes,
         .persistent = f->persistent != 0,
         .ctas_per_sm = f->persistent,
-        .waits = tir_nvptx_waits(f, &c->request.target),
+        .waits = !tir_nvptx_waits(f, &c->request.target) ? TIR_WAITS_NOT
+                 : f->pace == TIR_PACE_BESIDE            ? TIR_WAITS_LAST
+                                                         : TIR_WAITS_FIRST,
         .cooperative = tir_nvptx_is_cooperative(f)};
     fill_maps(c, f, variant);
     fill_names(c, f, variant);

@@ -60,11 +60,15 @@ void tir_compile_receipt_sequence(struct tir_compilation *c, const char *kernel,
         .kernel = kernel, .sequence = f->name, .span = f->span, .relies_on = STR("")};
     for (uint32_t i = 0; i < sequence->step_count; i++) {
         const struct tir_kernel_code *step = &c->kernels.at[sequence->steps[i].kernel];
-        const bool waits = i && tir_nvptx_waits(tir_kernel_head(step), &c->request.target);
+        const struct tir_func *head = tir_kernel_head(step);
+        const bool waits = i && tir_nvptx_waits(head, &c->request.target);
+        const bool beside = waits && head->pace == TIR_PACE_BESIDE;
         struct tir_record record = {
             .topic = TIR_TOPIC_LAUNCH,
             .text = tir_str_format(&c->cx.arena, "step %u: %s%s", i + 1, step->name,
-                                   waits ? ", launched while the step before it ends" : "")};
+                                   beside  ? ", beside the step before it"
+                                   : waits ? ", launched while the step before it ends"
+                                           : "")};
         vec_push(&c->cx.arena, &part.records, record);
     }
     for (uint32_t i = 0; i < f->scratch_count; i++) {

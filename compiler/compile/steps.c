@@ -11,7 +11,9 @@
 //     kernel f__step2(D: out f32[M], P: f32[4, M])    { for m in tiles ... }
 //
 // Launches overlap (emit.c): a step after the first waits for the one before, where the target can
-// do that, so that its CTAs are there when that one ends.
+// do that, so that its CTAs are there when that one ends. A step that needs nothing of the one
+// before it, and leaves alone what that one reads, runs beside it, so its CTAs take the place of
+// those that have ended: `step(last, beside)` after `step(middle, leads)`.
 //
 // From there on a step is a kernel like any other. Its parameters are the tensors that it uses,
 // with the direction of that use; its variants follow from them; it can be launched by its name.
@@ -257,6 +259,32 @@ static struct tir_func *split_off(struct tir_compilation *c, struct tir_func *wh
     return s.f;
 }
 
+// Does one of two steps write a tensor that the other one uses?
+static bool is_shared(const struct tir_func *a, const uint32_t *args_of_a, const struct tir_func *b,
+                      const uint32_t *args_of_b)
+{
+    for (uint32_t i = 0; i < a->param_count; i++)
+        for (uint32_t k = 0; k < b->param_count; k++)
+            if (args_of_a[i] == args_of_b[k] &&
+                a->params[i].value->type->space == TIR_SPACE_GLOBAL &&
+                (a->params[i].direction != TIR_IN || b->params[k].direction != TIR_IN))
+                return true;
+    return false;
+}
+
+// Which steps run beside the one before them. That one itself waits before it begins, so what is in
+// front of it has ended.
+static void choose_paces(const struct tir_sequence *sequence, struct tir_func **steps)
+{
+    for (uint32_t i = 1; i < sequence->step_count; i++) {
+        if (steps[i - 1]->pace != TIR_PACE_ALONE ||
+            is_shared(steps[i - 1], sequence->steps[i - 1].args, steps[i], sequence->steps[i].args))
+            continue;
+        steps[i - 1]->pace = TIR_PACE_LEADS;
+        steps[i]->pace = TIR_PACE_BESIDE;
+    }
+}
+
 bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir_func *f,
                           tir_formula cost)
 {
@@ -265,6 +293,7 @@ bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir
     if (is_partial && (code->count || code->sequences.len))
         return true; // of a program between passes the first configuration
     struct tir_sequence sequence = {.whole = f, .cost = cost};
+    struct tir_func *steps[TIR_MAX_STEPS];
     for (const struct tir_inst *inst = f->body->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_TILES)
             continue;
@@ -274,14 +303,16 @@ bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir
                          TIR_MAX_STEPS, TIR_MAX_SCRATCH);
             return false;
         }
-        struct tir_step *step = &sequence.steps[sequence.step_count];
-        struct tir_func *one = split_off(c, f, inst, sequence.step_count, step->args);
-        step->kernel = c->kernels.len;
-        struct tir_kernel_code part = tir_kernel_new(&c->cx, one);
+        const uint32_t i = sequence.step_count++;
+        steps[i] = split_off(c, f, inst, i, sequence.steps[i].args);
+    }
+    choose_paces(&sequence, steps);
+    for (uint32_t i = 0; i < sequence.step_count; i++) {
+        sequence.steps[i].kernel = c->kernels.len;
+        struct tir_kernel_code part = tir_kernel_new(&c->cx, steps[i]);
         part.is_step = true;
-        tir_compile_variants(&c->cx, &c->request, &part, one, (tir_formula){0});
+        tir_compile_variants(&c->cx, &c->request, &part, steps[i], (tir_formula){0});
         vec_push(&c->cx.arena, &c->kernels, part);
-        sequence.step_count++;
     }
     vec_push(&c->cx.arena, &c->kernels.at[kernel].sequences, sequence);
     return true;

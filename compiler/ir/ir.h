@@ -153,6 +153,11 @@ enum tir_step_place {
     TIR_STEP_COUNT
 };
 extern const char *const tir_step_names[TIR_STEP_COUNT]; // "none", "first"...
+// How it overlaps the step before it. ALONE: it does nothing until that has ended. BESIDE: it needs
+// nothing of that, and waits for it at its own end. LEADS: ALONE, with a step BESIDE it behind it,
+// which it lets begin when the one before itself has ended.
+enum tir_step_pace { TIR_PACE_ALONE, TIR_PACE_LEADS, TIR_PACE_BESIDE, TIR_PACE_COUNT };
+extern const char *const tir_pace_names[TIR_PACE_COUNT]; // "alone", "leads"...
 enum tir_form tir_form_by_name(tir_str name);            // TIR_FORM_COUNT: none
 enum tir_op tir_op_by_name(tir_str name);                // TIR_OP_COUNT: none
 // What a reduction, scan or atomic of this kind does to two elements; TIR_OP_COUNT: no operation.
@@ -294,6 +299,7 @@ struct tir_func {
     uint32_t config;                     // number of the kernel's configuration, from 1 on; 0: none
     const struct tir_left_out *left_out; // NULL: nothing
     enum tir_step_place step;
+    enum tir_step_pace pace;
     struct tir_map constants;
     uint32_t value_count, inst_count; // ids given out
 };

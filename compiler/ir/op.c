@@ -126,6 +126,7 @@ const char *tir_form_name(enum tir_form form)
 }
 
 const char *const tir_step_names[TIR_STEP_COUNT] = {"none", "first", "middle", "last"};
+const char *const tir_pace_names[TIR_PACE_COUNT] = {"alone", "leads", "beside"};
 
 enum tir_form tir_form_by_name(tir_str name)
 {

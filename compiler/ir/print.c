@@ -645,7 +645,8 @@ static void put_clauses(struct printer *p)
     put_alignments(p);
     put_scratch_params(p);
     if (f->step)
-        tir_text_format(p->out, " step(%s)", tir_step_names[f->step]);
+        tir_text_format(p->out, f->pace ? " step(%s, %s)" : " step(%s)", tir_step_names[f->step],
+                        tir_pace_names[f->pace]);
     if (f->shared_bytes)
         tir_text_format(p->out, " shared(%lld)", (long long)f->shared_bytes);
     if (f->persistent)

@@ -353,7 +353,7 @@ static void test_refusals(void **state)
     CASE(variant.map_count = TIR_MAX_MAPS + 1, "too many tensor maps");
     CASE(variant.role_count = TIR_MAX_ROLES + 1, "too many tensor maps, roles or barriers");
     CASE(variant.watchdog = 2, "a watchdog nor none");
-    CASE(variant.waits = 2, "neither waits for the launch before it");
+    CASE(variant.waits = 3, "waits for the launch before it in no known way");
     CASE(variant.cooperative = 1, "neither is cooperative nor not"); // it is persistent
     CASE(roles[0].name.len = 0, "a role has no proper name");
     CASE(roles[1].warps = 29, "not 1 to 32 warps");
@@ -663,7 +663,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 19"));
+    assert_non_null(strstr(error.message, "version 20"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 

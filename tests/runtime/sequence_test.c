@@ -163,9 +163,15 @@ static void test_early(void **state)
     overlap.overlap = 1;
     rig_expect(rig, tir_rt_launch(step, NULL, b.args, 2, &overlap, &rig->error), TIR_OK, "");
     assert_true(rig->fake->last.early);
+    free_buffers(&b);
+}
+
+// The module of the sample, with another way of its steps to wait.
+static tir_rt_module *waiting(struct rig *rig, uint32_t waits)
+{
     tir_artifact_kernel kernel = sample.kernels[KERNEL_STEP];
     tir_artifact_variant variant = kernel.variants[0];
-    variant.waits = 0;
+    variant.waits = waits;
     kernel.variants = &variant;
     tir_artifact_kernel kernels[4];
     memcpy(kernels, sample.kernels, sizeof kernels);
@@ -177,12 +183,39 @@ static void test_early(void **state)
     uint8_t *bytes = rig_artifact(&desc, &size);
     rig_expect(rig, tir_rt_module_load(rig->device, bytes, size, &module, &rig->error), TIR_OK, "");
     free(bytes);
-    rig_expect(rig, tir_rt_module_kernel(module, TEXT("relay"), &relay, &rig->error), TIR_OK, "");
-    rig_expect(rig, launch(rig, relay, &b, -1, NULL), TIR_OK, "");
-    assert_false(rig->fake->last.early);
-    rig_expect(rig, tir_rt_launch(relay, NULL, b.args, 2, &overlap, &rig->error), TIR_OK, "");
-    assert_false(rig->fake->last.early);
-    tir_rt_module_destroy(module);
+    return module;
+}
+
+// A step that does not wait is never early. One that waits at its end is only behind a step: called
+// by its name it might begin before what the caller wants to come first.
+static void test_waits(void **state)
+{
+    struct rig *rig = *state;
+    struct buffers b;
+    make_buffers(rig, &b, 1000);
+    static const struct {
+        uint32_t waits;
+        bool in_sequence, alone;
+    } cases[] = {{TIR_WAITS_NOT, false, false},
+                 {TIR_WAITS_FIRST, true, true},
+                 {TIR_WAITS_LAST, true, false}};
+    for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tir_rt_module *module = waiting(rig, cases[i].waits);
+        tir_rt_kernel *relay, *step;
+        rig_expect(rig, tir_rt_module_kernel(module, TEXT("relay"), &relay, &rig->error), TIR_OK,
+                   "");
+        rig_expect(rig, tir_rt_module_kernel(module, TEXT("relay__step"), &step, &rig->error),
+                   TIR_OK, "");
+        rig_expect(rig, launch(rig, relay, &b, -1, NULL), TIR_OK, "");
+        assert_int_equal(rig->fake->last.early, cases[i].in_sequence);
+        tir_rt_launch_options overlap = TIR_RT_LAUNCH_OPTIONS_INIT;
+        overlap.overlap = 1;
+        rig_expect(rig, tir_rt_launch(relay, NULL, b.args, 2, &overlap, &rig->error), TIR_OK, "");
+        assert_int_equal(rig->fake->last.early, cases[i].in_sequence);
+        rig_expect(rig, tir_rt_launch(step, NULL, b.args, 2, &overlap, &rig->error), TIR_OK, "");
+        assert_int_equal(rig->fake->last.early, cases[i].alone);
+        tir_rt_module_destroy(module);
+    }
     free_buffers(&b);
 }
 
@@ -410,6 +443,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_relay, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_given, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_early, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_waits, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_old_drivers, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_captured, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_empty, rig_setup, rig_teardown),

@@ -99,6 +99,15 @@ static const char *word_of(const struct ast_arg *arg)
     return !arg->name && arg->value->kind == AST_NAME ? arg->value->name : "";
 }
 
+// The number of a word among names; `count`: none of them.
+static uint32_t number_of(const char *word, const char *const *names, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count && strcmp(names[i], word) != 0)
+        i++;
+    return i;
+}
+
 // form(async, after = pipeline): the pass runner knows the passes that this stands for.
 static void clause_form(struct clauses *cl, const struct ast_clause *c)
 {
@@ -119,9 +128,7 @@ static void clause_form(struct clauses *cl, const struct ast_clause *c)
 static void clause_facts(struct clauses *cl, const struct ast_clause *c)
 {
     vec_foreach(const struct ast_arg, it, &c->args) {
-        uint32_t i = 0;
-        while (i < TIR_FACT_COUNT && strcmp(tir_fact_names[i], word_of(it)) != 0)
-            i++;
+        const uint32_t i = number_of(word_of(it), tir_fact_names, TIR_FACT_COUNT);
         if (i < TIR_FACT_COUNT)
             cl->l->f->facts |= 1u << i;
         else
@@ -181,17 +188,22 @@ static void clause_scratch(struct clauses *cl, const struct ast_clause *c)
     }
 }
 
-// step(first): which launch of a sequence the kernel is.
+// step(first), step(last, beside): which launch of a sequence the kernel is, and how it overlaps
+// the one before.
 static void clause_step(struct clauses *cl, const struct ast_clause *c)
 {
-    uint32_t place = TIR_STEP_FIRST;
-    const char *name = c->args.len == 1 ? word_of(&c->args.at[0]) : "";
-    while (place < TIR_STEP_COUNT && strcmp(tir_step_names[place], name) != 0)
-        place++;
-    if (place < TIR_STEP_COUNT)
-        cl->l->f->step = (enum tir_step_place)place;
-    else
-        lower_error(cl->l, c->span, TIR_E_ARGUMENTS, "a step is first, middle or last");
+    const char *words[] = {"", tir_pace_names[TIR_PACE_ALONE]};
+    for (uint32_t i = 0; i < c->args.len && c->args.len <= TIR_COUNT_OF(words); i++)
+        words[i] = word_of(&c->args.at[i]);
+    const uint32_t place = number_of(words[0], tir_step_names, TIR_STEP_COUNT);
+    const uint32_t pace = number_of(words[1], tir_pace_names, TIR_PACE_COUNT);
+    if (place == TIR_STEP_NONE || place == TIR_STEP_COUNT || pace == TIR_PACE_COUNT) {
+        lower_error(cl->l, c->span, TIR_E_ARGUMENTS,
+                    "a step is first, middle or last, and leads or runs beside another");
+        return;
+    }
+    cl->l->f->step = (enum tir_step_place)place;
+    cl->l->f->pace = (enum tir_step_pace)pace;
 }
 
 // meta(BM = 128, ...): what was bound when the IR was made.

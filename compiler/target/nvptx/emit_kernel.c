@@ -163,13 +163,26 @@ static void look_around(struct emit *e)
     }
 }
 
+static void wait_for_launch(struct emit *e)
+{
+    tir_llvm_asm(e->ll, e->ll->none, STR("griddepcontrol.wait;"), STR("~{memory}"), TIR_ASM_EFFECT,
+                 NULL, 0);
+}
+
 // The launch after this one may begin where this one's CTAs all run, and this one waits for the end
-// of the one before (PTX 9.7.13.13, griddepcontrol).
+// of the one before (PTX 9.7.13.13, griddepcontrol). BESIDE that one it needs what the ones before
+// it wrote alone: they had ended when the one before let it begin, and the fence keeps it from what
+// its multiprocessor had of memory earlier.
 static void overlap_steps(struct emit *e)
 {
+    const enum tir_step_pace pace = e->f->pace;
+    if (pace == TIR_PACE_LEADS)
+        wait_for_launch(e);
     tir_llvm_call(e->ll, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
-    if (e->waits)
-        tir_llvm_asm(e->ll, e->ll->none, STR("griddepcontrol.wait;"), STR("~{memory}"),
+    if (pace == TIR_PACE_ALONE)
+        wait_for_launch(e);
+    if (pace == TIR_PACE_BESIDE)
+        tir_llvm_asm(e->ll, e->ll->none, STR("fence.acq_rel.gpu;"), STR("~{memory}"),
                      TIR_ASM_EFFECT, NULL, 0);
 }
 
@@ -213,14 +226,17 @@ static void emit_function(struct emit *e)
     LLVMSetCurrentDebugLocation2(e->b, NULL);
     tir_emit_set_location(e, f->span);
     tir_emit_declare_sums(e);
-    if (tir_nvptx_overlaps(f, e->ll->target))
+    if (e->waits)
         overlap_steps(e);
     bind_params(e);
     if (e->maps.len)
         prefetch_maps(e);
     tir_emit_insts(e, f->body);
-    if (!e->failed)
-        LLVMBuildRetVoid(e->b);
+    if (e->failed)
+        return;
+    if (e->waits && f->pace == TIR_PACE_BESIDE)
+        wait_for_launch(e); // its end is that of all before it
+    LLVMBuildRetVoid(e->b);
 }
 
 bool tir_emit_kernel(struct tir_llvm *ll, struct tir_arena *arena, struct tir_diags *diags,

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 19u
+#define TIR_ARTIFACT_VERSION 20u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
@@ -201,6 +201,12 @@ typedef struct tir_artifact_barrier {
     uint32_t arrivals; // of a phase; 0: not known
 } tir_artifact_barrier;
 
+// When the code of a variant waits for the launch before it to end (griddepcontrol.wait; sm_90 and
+// later). FIRST: before it touches memory, so as a step after the first it may be launched earlier.
+// LAST: before it ends. It needs nothing of the step before it, which lets it begin when those
+// before have ended; it may be launched earlier right behind that step, and nowhere else.
+enum tir_waits { TIR_WAITS_NOT, TIR_WAITS_FIRST, TIR_WAITS_LAST };
+
 // A variant of a kernel. The runtime takes the first that fits or, if that has a cost, the cheapest
 // of all that fit and have one (the first of equals). If the kernel has a choice for the device and
 // the sizes of the launch, and a variant of that configuration fits, only its variants count. A
@@ -233,9 +239,7 @@ typedef struct tir_artifact_variant {
     // the entry, the facts, the two optional formulas and the configuration are set; the others
     // come with the code. Of an artifact all variants are open, or none.
     uint32_t is_open;
-    // 1: its code waits for the launch before it to end (griddepcontrol.wait) before it touches
-    // memory, so as a step after the first it may be launched earlier. sm_90 and later.
-    uint32_t waits;
+    uint32_t waits; // of enum tir_waits
     // 1: its CTAs wait for each other, so all of them run at the same time, or the launch fails.
     // Not with persistent.
     uint32_t cooperative;
