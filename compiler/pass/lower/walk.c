@@ -566,9 +566,24 @@ static struct tir_value *linear_at(struct lower *lo, struct lower_walk *w, uint3
     return at;
 }
 
+// What part of a constant coordinate adds bytes to every address: whole steps of the outermost
+// iterator, which no digit carries out of, and so many that the swizzle's pattern begins again.
+static int64_t plain_part(const struct lower_walk *w, uint32_t d, int64_t constant, int64_t *bytes)
+{
+    const struct tir_layout *m = w->memory;
+    if (m->first[d] == m->first[d + 1])
+        return 0;
+    const uint64_t unit = m->swizzle ? TIR_SWIZZLE_BYTES : 1;
+    const uint64_t bits = (uint64_t)m->iters[m->first[d]].stride * w->bits;
+    const uint64_t steps = 8 * unit / tir_gcd(8 * unit, bits);
+    const int64_t step = tir_layout_weight(m, d, m->first[d]) * (int64_t)steps;
+    *bytes += constant / step * (int64_t)(steps * bits / 8);
+    return constant / step * step;
+}
+
 // Coordinates in the alloc, one by one.
 static struct tir_value *general_at(struct lower *lo, const struct lower_walk *w,
-                                    const int64_t tile[TIR_MAX_RANK])
+                                    const int64_t tile[TIR_MAX_RANK], int64_t *offset)
 {
     struct tir_value *coord[TIR_MAX_RANK] = {NULL};
     for (uint32_t d = 0; d < w->rank; d++) {
@@ -580,6 +595,8 @@ static struct tir_value *general_at(struct lower *lo, const struct lower_walk *w
         } else if (dim->tile_dim >= 0 && w->layout) {
             coord[d] = tir_lower_coord(lo, w->layout, (uint32_t)dim->tile_dim);
             constant = tile[dim->tile_dim];
+            if (tir_lower_walk_is_inside(w)) // so no address before the offset is below the buffer
+                constant -= plain_part(w, d, constant, offset);
         }
         coord[d] = tir_lower_add(lo, &lo->b, coord[d], dim->start);
         if (constant)
@@ -625,7 +642,7 @@ struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *w, uin
     int64_t tile[TIR_MAX_RANK];
     tile_coord(w, reg, tile);
     struct lower_place p = {.base = w->base, .pred = inside(lo, w, tile)};
-    p.at = w->linear ? linear_at(lo, w, reg, &p.offset) : general_at(lo, w, tile);
+    p.at = w->linear ? linear_at(lo, w, reg, &p.offset) : general_at(lo, w, tile, &p.offset);
     return p;
 }
 
