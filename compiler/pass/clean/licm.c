@@ -29,9 +29,9 @@
 // Not done here: loads from memory that is written, instructions with blocks, branches.
 
 #include "base/bitset.h"
+#include "ir/live.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
-#include "pass/clean/live.h"
 #include "pass/pass.h"
 
 struct licm {

@@ -21,9 +21,9 @@
 
 #include "base/bitset.h"
 #include "base/vec.h"
+#include "ir/live.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
-#include "pass/clean/live.h"
 #include "pass/pass.h"
 
 typedef VEC(struct tir_inst *) inst_list;

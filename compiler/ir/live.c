@@ -4,7 +4,7 @@
 // Instructions are numbered in the order of the text. A value is live from its own number to that
 // of its last use, and in the whole of a loop that uses it and does not make it.
 
-#include "pass/clean/live.h"
+#include "ir/live.h"
 
 #include "ir/crew.h"
 #include "ir/walk.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How many registers the scalars of a lowered kernel take, as far as that can be told before ptxas
 // orders its instructions: the values that are live where each instruction stands.
-#ifndef TIR_PASS_CLEAN_LIVE_H
-#define TIR_PASS_CLEAN_LIVE_H
+#ifndef TIR_IR_LIVE_H
+#define TIR_IR_LIVE_H
 
 #include "ir/ir.h"
 
