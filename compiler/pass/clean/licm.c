@@ -24,7 +24,8 @@
 //         st(buffer, at, s);                          st(buffer, at, s);
 //     }                                           }
 //
-// So it is beside sums that a loop takes from tensor memory between its own instructions.
+// So it is beside sums that a loop takes from tensor memory between its own instructions. What would
+// leave only to be added to a number of the round is added anew (outward.c).
 //
 // Not done here: loads from memory that is written, instructions with blocks, branches.
 
@@ -32,6 +33,7 @@
 #include "ir/live.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "pass/clean/outward.h"
 #include "pass/pass.h"
 
 struct licm {
@@ -275,6 +277,8 @@ static void visit_block(struct licm *l, struct tir_block *block)
 enum tir_change tir_pass_licm(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct licm l = {.f = f, .scratch = cx->scratch};
+    if (f->form == TIR_FORM_LOWERED)
+        l.changed = tir_add_constants_last(f, cx->scratch);
     visit_block(&l, f->body);
     return l.changed ? TIR_CHANGED : TIR_UNCHANGED;
 }
