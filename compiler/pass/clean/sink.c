@@ -16,6 +16,8 @@
 // for what takes no more registers than it frees, which follows at once. Loads are of tensors that
 // the kernel does not write, and only move down.
 //
+// Before that each role gets its own copy of numbers that several roles read (in_roles.c).
+//
 // Left alone are blocks without such sums, and those whose values are counted to fit: ptxas orders
 // them better, with loads ahead of their uses.
 
@@ -24,6 +26,7 @@
 #include "ir/live.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "pass/clean/in_roles.h"
 #include "pass/pass.h"
 
 typedef VEC(struct tir_inst *) inst_list;
@@ -223,6 +226,9 @@ enum tir_change tir_pass_sink(struct tir_func *f, struct tir_pass_cx *cx)
         any |= inst->op == TIR_OP_TMEM_LD;
     if (!any)
         return TIR_UNCHANGED;
+    s.changed = tir_compute_in_roles(f, cx->scratch);
+    if (s.changed)
+        tir_pass_dce(f, cx); // what was made for all roles
     s.live = tir_live_new(cx->scratch, f);
     visit(&s, f->body);
     return s.changed ? TIR_CHANGED : TIR_UNCHANGED;
