@@ -39,6 +39,14 @@ int64_t tir_tensor_columns(const struct tir_target *target)
     return target->features & TIR_HAS_TCGEN05 ? TIR_TMEM_COLUMNS : 0;
 }
 
+uint32_t tir_target_ctas(const struct tir_target *target, int64_t shared, uint32_t threads)
+{
+    const int64_t of_system = target->shared_per_sm - target->shared_per_cta; // in each CTA
+    const int64_t by_shared = target->shared_per_sm / (shared + of_system);
+    const int64_t by_warps = target->warps_per_sm / TIR_MAX(threads / 32, 1);
+    return (uint32_t)TIR_MAX(1, TIR_MIN(by_shared, by_warps));
+}
+
 // PTX 9.7.13.6: f16x2 has no target note above sm_80; vectors, at most 16 bytes.
 uint32_t tir_target_red(const struct tir_target *target, enum tir_elem elem)
 {

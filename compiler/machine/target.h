@@ -48,6 +48,8 @@ extern const uint32_t tir_target_count;
 const struct tir_target *tir_target_find(tir_str name); // NULL: unknown
 // Of the tensor memory of a CTA; 0: there is none.
 int64_t tir_tensor_columns(const struct tir_target *target);
+// CTAs that the shared memory and the warps of a multiprocessor have room for, at least one.
+uint32_t tir_target_ctas(const struct tir_target *target, int64_t shared, uint32_t threads);
 // The feature of that name in lower case, as `tcgen05`; 0: there is none.
 uint32_t tir_target_feature(tir_str name);
 // The first target with one of the features, which some target has.

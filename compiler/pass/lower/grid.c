@@ -245,12 +245,10 @@ static bool set_grid(struct grid *g)
 static uint32_t resident_ctas(const struct lower *lo)
 {
     const struct tir_target *target = lo->cx->target;
-    int64_t of_system = target->shared_per_sm - target->shared_per_cta; // in each CTA
-    int64_t by_shared = target->shared_per_sm / (lo->f->shared_bytes + of_system);
-    int64_t by_warps = target->warps_per_sm / (lo->f->threads / 32);
     int64_t by_registers =
         target->registers_per_sm / (lo->f->threads * TIR_BUDGET_RESIDENT_REGISTERS);
-    int64_t ctas = TIR_MIN(by_shared, TIR_MIN(by_warps, by_registers));
+    int64_t ctas = tir_target_ctas(target, lo->f->shared_bytes, lo->f->threads);
+    ctas = TIR_MIN(ctas, by_registers);
     tir_foreach_inst(inst, lo->f)
         if (inst->op == TIR_OP_TMEM_ALLOC)
             ctas = TIR_MIN(ctas, TIR_TMEM_COLUMNS / tir_attr_int(inst, TIR_ATTR_columns, 1));

@@ -6,8 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "ir/crew.h"
+#include "ir/live.h"
 #include "ir/range.h"
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "target/nvptx/nvptx.h"
 #include "tir/tensor_map.h"
 
@@ -159,6 +162,7 @@ static void look_around(struct emit *e)
         e->has_remote |= inst->op == TIR_OP_REMOTE || tir_attr_int(inst, TIR_ATTR_multicast, 0);
         e->has_engines |= inst->op == TIR_OP_WGMMA;
         e->moves_registers |= inst->op == TIR_OP_SETMAXNREG;
+        e->has_mma |= inst->op == TIR_OP_MMA;
         e->has_tmem |= inst->op == TIR_OP_TMEM_ALLOC;
     }
 }
@@ -167,6 +171,27 @@ static void wait_for_launch(struct emit *e)
 {
     tir_llvm_asm(e->ll, e->ll->none, STR("griddepcontrol.wait;"), STR("~{memory}"), TIR_ASM_EFFECT,
                  NULL, 0);
+}
+
+// CTAs of a multiprocessor that ptxas leaves registers for, or 0: it decides. It must know how many
+// registers a thread begins with where it moves them, and beside tensor memory ptxas 13.0 takes too
+// few otherwise, and spills. Beside mma.sync, too, it spills a few for one more CTA. It knows nothing
+// of shared memory, which may have no room for that one: then registers suffice for all there are.
+static uint32_t ctas_together(const struct emit *e)
+{
+    const struct tir_func *f = e->f;
+    if (e->moves_registers || e->has_tmem)
+        return e->moves_registers && f->persistent ? f->persistent : 1;
+    if (!e->has_mma || !f->threads)
+        return 0;
+    uint32_t ctas = tir_target_ctas(e->ll->target, f->shared_bytes, f->threads);
+    ctas = f->persistent ? TIR_MIN(ctas, f->persistent) : ctas;
+    const struct tir_live *live = tir_live_new(e->arena, f);
+    uint32_t registers = 0;
+    for (const struct tir_inst *inst = f->body->first; inst; inst = inst->next)
+        registers = TIR_MAX(registers, tir_live_most(live, inst));
+    registers += registers * TIR_BUDGET_OVERCOUNT / 100;
+    return registers <= tir_launch_registers(f->threads * ctas) ? ctas : 0;
 }
 
 // The launch after this one may begin where this one's CTAs all run, and this one waits for the end
@@ -203,12 +228,10 @@ static void emit_function(struct emit *e)
         snprintf(threads, sizeof(threads), "%" PRIu32 ",1,1", f->threads);
         tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.reqntid", threads);
     }
-    // ptxas must know how many registers a thread begins with where it moves them; beside tensor
-    // memory ptxas 13.0 takes too few otherwise, and spills.
-    if (e->moves_registers || e->has_tmem) {
+    const uint32_t together = ctas_together(e);
+    if (together) {
         char ctas[16];
-        const bool counts = e->moves_registers && f->persistent;
-        snprintf(ctas, sizeof(ctas), "%" PRIu32, counts ? f->persistent : 1);
+        snprintf(ctas, sizeof(ctas), "%" PRIu32, together);
         tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.minctasm", ctas);
     }
     if (f->cluster[0]) { // of two sizes the launch says both
