@@ -24,8 +24,8 @@
 //         st(buffer, at, s);                          st(buffer, at, s);
 //     }                                           }
 //
-// So it is beside sums that a loop takes from tensor memory between its own instructions. What would
-// leave only to be added to a number of the round is added anew (outward.c).
+// So it is beside sums that a loop takes from tensor memory between its own instructions. What
+// would leave only to be added to a number of the round is added anew (outward.c).
 //
 // Not done here: loads from memory that is written, instructions with blocks, branches.
 

@@ -175,8 +175,8 @@ static void wait_for_launch(struct emit *e)
 
 // CTAs of a multiprocessor that ptxas leaves registers for, or 0: it decides. It must know how many
 // registers a thread begins with where it moves them, and beside tensor memory ptxas 13.0 takes too
-// few otherwise, and spills. Beside mma.sync, too, it spills a few for one more CTA. It knows nothing
-// of shared memory, which may have no room for that one: then registers suffice for all there are.
+// few otherwise, and spills. Beside mma.sync, too, it spills a few for one more CTA. It knows
+// nothing of shared memory, which may have no room for that one: then registers suffice for all.
 static uint32_t ctas_together(const struct emit *e)
 {
     const struct tir_func *f = e->f;
