@@ -209,7 +209,7 @@ static void visit(struct sink *s, struct tir_block *block)
     uint32_t most = 0;
     const uint32_t limit = block->first ? tir_live_limit(s->f, block->first) : 0;
     if (most_beside_sums(s->live, block, &most) &&
-        most > limit + limit * TIR_BUDGET_OVERCOUNT / 100) {
+        most > limit + limit * TIR_BUDGET_SINK_OVERCOUNT / 100) {
         s->block = block;
         order(s);
     }
