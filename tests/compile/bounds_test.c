@@ -383,6 +383,21 @@ static void a_host_can_stop_it(void **state)
     }
 }
 
+// Buffers that lie at the same bytes one after the other; the receipt had a line for each pair.
+static void buffers_at_the_same_bytes(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < sizeof(archs) / sizeof(archs[0]); a++) {
+        put("kernel k(X: f32[N], Y: inout f32[N]) grid(1) threads(128) where N == 128 {");
+        for (int i = 0; i < 800; i++)
+            put("shared s%d: f32[128]; s%d[tid()] = X[tid()]; bar_sync(); Y[tid()] += s%d[127 - tid()];"
+                " bar_sync();",
+                i, i, i);
+        put("}");
+        compiles(archs[a], TIR_OK, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +412,7 @@ int main(void)
         cmocka_unit_test(nested_statements),
         cmocka_unit_test(many_accesses),
         cmocka_unit_test(loops_in_a_row),
+        cmocka_unit_test(buffers_at_the_same_bytes),
         cmocka_unit_test(the_stated_stack_is_enough),
         cmocka_unit_test(steps_are_counted),
         cmocka_unit_test(a_host_can_stop_it),

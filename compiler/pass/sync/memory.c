@@ -117,18 +117,35 @@ static bool is_at_limit(const struct memory *m, const struct tir_life *in, int64
     return false;
 }
 
+static bool share_bytes(const struct tir_life *a, const struct tir_life *b)
+{
+    return a->by_hand && b->by_hand && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
+}
+
+// A line for each buffer: pairs would be too many to read.
 static void tell_shared(struct memory *m)
 {
-    for (uint32_t i = 0; i < m->lives.buffers.len; i++)
+    for (uint32_t i = 0; i < m->lives.buffers.len; i++) {
+        const struct tir_life *b = &m->lives.buffers.at[i], *first = NULL;
+        uint32_t more = 0;
         for (uint32_t k = 0; k < i; k++) {
-            const struct tir_life *a = &m->lives.buffers.at[k], *b = &m->lives.buffers.at[i];
-            if (a->by_hand && b->by_hand && a->offset < b->offset + b->bytes &&
-                b->offset < a->offset + a->bytes)
-                tir_receipt_add(m->cx, TIR_TOPIC_MEMORY, b->buffer->def->span,
-                                "shared memory: %s and %s share bytes, since there is no room "
-                                "for both",
-                                a->buffer->name, b->buffer->name);
+            const struct tir_life *a = &m->lives.buffers.at[k];
+            if (!share_bytes(a, b))
+                continue;
+            more += first != NULL;
+            first = first ? first : a;
         }
+        if (first && more)
+            tir_receipt_add(m->cx, TIR_TOPIC_MEMORY, b->buffer->def->span,
+                            "shared memory: %s and %s share bytes, as do %u more buffers with %s, "
+                            "since there is no room for all",
+                            first->buffer->name, b->buffer->name, more, b->buffer->name);
+        else if (first)
+            tir_receipt_add(m->cx, TIR_TOPIC_MEMORY, b->buffer->def->span,
+                            "shared memory: %s and %s share bytes, since there is no room for both",
+                            first->buffer->name, b->buffer->name);
+    }
 }
 
 // Of a tile that changes threads in parts.
