@@ -279,6 +279,34 @@ def stores(rng):
                   "grid(1) threads(128) where K % 4 == 0", lines, [f"N={rounds * 16}", "K=32"])
 
 
+def parts(rng):
+    """Two warpgroups hold a tile, each its rows, and hand them on by a barrier of their own."""
+    rounds, out = rng.randrange(1, 4), rng.choice(["copies", "loads", "product"])
+    own = ["if g == 0 { bar_sync(id = 1, threads = 128); }", "if g == 1 { bar_sync(id = 2, threads = 128); }"]
+    layout = rng.choice(["fragment(wgmma)", "S[(8, 16, 2, 32) : (1@warpid, 2, 1, 1@laneid)]",
+                         "S[(2, 8, 4, 2, 4, 8, 2) : (4@warpid, 4@laneid, 1@warpid, 16, 1@laneid, 2, 1)]"])
+    lines = ["shared s: bf16[128, 64] in swizzle(128);", "shared b: bf16[64, 64] in swizzle(128);", "let g = wgid();",
+             "var acc: f32[128, 64] in fragment(wgmma) = 0;", "store(b, B[0:+64, 0:+64]);", "fence(async_shared);",
+             "bar_sync();", f"for r in range(0, {rounds}) {{"]
+    body = [f"let x: bf16[128, 64] in {layout} = X[r * 128:+128, 0:+64];", *own, "store(s, x);", "fence(async_shared);", *own]
+    if out == "copies":
+        body.insert(1, "if tid_in_wg() == 0 { wait_group(0, engine = tma, read = 1); }")
+        body += ["if tid_in_wg() == 0 {",
+                 "    copy_async(Y[r * 128 + i64(g) * 64:+64, 0:+64], s[g * 64:+64, 0:+64], engine = tma);",
+                 "    commit_group(engine = tma);", "}"]
+    elif out == "loads":
+        body += ["scope warpgroups(1) {", "    Y[r * 128 + i64(g) * 64:+64, 0:+64] = load(s[g * 64:+64, 0:+64]);",
+                 "    fence(async_shared);", "}"]
+    else:
+        body += ["fence(wgmma);", "gemm_async(acc, s, b.T);", "commit_group(engine = wgmma);", "await(acc);"]
+    lines += [*indented(body), "}"]
+    if out == "copies":
+        lines.append("if tid_in_wg() == 0 { wait_group(0, engine = tma); }")
+    lines.append("D[0:+128, 0:+64] = acc;")
+    return kernel("parts", "k", "X: bf16[M, K], B: bf16[K, K], Y: out bf16[M, K], D: out f32[N, K]",
+                  "grid(1) threads(256) where K == 64", lines, [f"M={128 * rounds}", "N=128", "K=64"])
+
+
 def back(rng):
     """Threads or the copy engine write a tensor in each round, and loads or copies bring it back."""
     rounds, threads = rng.randrange(1, 5), rng.choice([64, 128])
@@ -549,5 +577,5 @@ def agreed(rng):
     return kernel("agreed", "k", params, "grid(1)", lines, [sizes[0], f"M={rounds * count + 1}"])
 
 
-FAMILIES = [staged, of_warps, tree, scan, named, stages, tensor_copies, groups, commits, product, stores,
+FAMILIES = [staged, of_warps, tree, scan, named, stages, tensor_copies, groups, commits, product, parts, stores,
             back, cluster, sends, multicast, flag, chain, tickets, sums, pair, agreed]

@@ -111,6 +111,11 @@ def who(lines, at):
     return out
 
 
+def part(lines, at):
+    """What another warpgroup has."""
+    return edits(lines[at], r"\bg \* 64", "(1 - g) * 64", "0")
+
+
 def skip(lines, at):
     """Not in every round."""
     line = lines[at]
@@ -121,7 +126,7 @@ def skip(lines, at):
     return [[f"{indent}if {c} {{ {line.strip()} }}"] for c in ("r > 0", "r != 3", "r % 2 == 0")]
 
 
-RULES = [drop, twice, count, parity, scope, cta, slot, who, skip]
+RULES = [drop, twice, count, parity, scope, cta, slot, who, part, skip]
 
 
 def closes(lines, at):

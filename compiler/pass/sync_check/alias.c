@@ -140,6 +140,13 @@ static bool conflict(const struct touched *x, const struct touched *y, enum sync
     return x->thread != y->thread && pairs & (a == b ? SYNC_IN_A_WARP : SYNC_OF_TWO_WARPS);
 }
 
+bool tir_sync_is_of_warps(const struct sync_run *r, const struct sync_record *record)
+{
+    const struct sync_agent *a = &r->agents[record->agent];
+    return is_dealt_out(record) && (a->first_warp != record->first_warp ||
+                                    a->warps < tir_layout_size(record->layout, TIR_AXIS_WARP));
+}
+
 static const struct tir_value *alloc_of(const struct sync_root *root)
 {
     const struct tir_inst *def = root->is_tensor ? NULL : root->alloc->def;

@@ -39,6 +39,33 @@ static void check_registers(struct sync_run *r, struct sync_agent *a, const stru
         not_fenced(r, inst, "the accumulators", vacc);
 }
 
+// The rows of A, or columns of B, that the sums of the agent's warpgroups are of: along dimension d
+// of the sums, which lie side by side.
+static void narrow(const struct sync_agent *a, const struct tir_layout *sums, uint32_t d,
+                   struct sync_buffer *b)
+{
+    const uint32_t first = a->first_warp - a->within.first, last = first + a->warps - 1;
+    if (a->warps >= a->within.warps || !sums || sums->replica_count || b->reshaped)
+        return;
+    uint32_t other = 0; // warps that the elements along the other dimension are in, by bits
+    int64_t coord[TIR_MAX_RANK] = {0}, begin = -1, end = 0;
+    for (int64_t *i = &coord[1 - d]; *i < sums->shape[1 - d]; (*i)++)
+        other |= UINT32_C(1) << tir_layout_find(sums, coord).at[TIR_AXIS_WARP];
+    coord[1 - d] = 0;
+    for (int64_t *i = &coord[d]; *i < sums->shape[d]; (*i)++) {
+        const uint64_t warps = (uint64_t)other << tir_layout_find(sums, coord).at[TIR_AXIS_WARP];
+        bool own = false;
+        for (uint32_t w = first / TIR_WARPGROUP; w <= last / TIR_WARPGROUP; w++)
+            own |= warps >> w * TIR_WARPGROUP & ((1u << TIR_WARPGROUP) - 1);
+        begin = own && begin < 0 ? *i : begin;
+        end = own ? *i + 1 : end;
+    }
+    if (begin < 0)
+        return;
+    b->box.begin[b->dim[d]] += begin;
+    b->box.size[b->dim[d]] = end - begin;
+}
+
 void tir_sync_product_op(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst)
 {
@@ -52,11 +79,14 @@ void tir_sync_product_op(struct sync_run *r, const struct sync_who *who,
         tir_sync_warp(r, a);
     for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B && r->outcome == SYNC_GOING; i++) {
         const struct tir_value *v = inst->operands[i];
-        const struct sync_buffer *b =
+        const struct sync_buffer *of =
             v->type->space == TIR_SPACE_VALUE ? NULL : tir_sync_buffer_of(r, a, inst, v);
-        if (b)
-            tir_sync_access(r, who, b,
-                            tir_sync_grouped(inst, SYNC_READ, strand, a->wgmma_closed, true));
+        if (!of)
+            continue;
+        struct sync_buffer b = *of;
+        narrow(a, inst->results[0]->type->layout, i - TIR_DOT_A, &b);
+        tir_sync_access(r, who, &b,
+                        tir_sync_grouped(inst, SYNC_READ, strand, a->wgmma_closed, true));
     }
     a->slots[inst->results[0]->id] = (struct sync_value){
         .kind = SYNC_TILE, .made = ++a->now, .group = a->wgmma_closed + 1, .by = inst};

@@ -473,7 +473,8 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
     int64_t begin, end, old_begin, old_end;
     span_of(of, &now.box, &begin, &end);
     r->p->work += s->records.len / 4;
-    if (of->begin <= of_old->begin && of_old->end <= of->end && writes_all(of, &now))
+    if (of->begin <= of_old->begin && of_old->end <= of->end && writes_all(of, &now) &&
+        !tir_sync_is_of_warps(r, &now))
         remove_older(who, s, &now);
     vec_foreach(struct sync_record, it, &s->records) {
         struct sync_record old = *it;
@@ -503,13 +504,27 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
     }
 }
 
-bool tir_sync_is_superseded(const struct sync_who *who, const struct sync_record *old,
-                            const struct sync_record *now, uint32_t rank)
+// Some warps touch a tile, such as the rows of a warpgroup, where others do not.
+static bool bytes_apart(struct sync_run *r, const struct sync_root *root,
+                        const struct sync_record *old, const struct sync_record *now,
+                        enum sync_pairs pairs)
+{
+    return !root->is_tmem && old->agent != now->agent &&
+           (tir_sync_is_of_warps(r, old) || tir_sync_is_of_warps(r, now)) &&
+           !tir_sync_bytes_meet(r, root, old, root, now, pairs);
+}
+
+bool tir_sync_is_superseded(const struct sync_run *r, const struct sync_who *who,
+                            const struct sync_record *old, const struct sync_record *now,
+                            uint32_t rank)
 {
     if (now->points || !now->exact)
         return old->by == now->by && old->strand == now->strand && old->modulus == now->modulus &&
                same_places(old, now);
     if (!box_covers(&now->box, &old->box, rank))
+        return false;
+    const bool same_elements = old->agent == now->agent && old->same && old->same == now->same;
+    if (!same_elements && !now->of_tensor && tir_sync_is_of_warps(r, now))
         return false;
     if (now->access == SYNC_WRITE && !unordered(who, old, now, true))
         return true;
@@ -603,6 +618,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
         enum sync_pairs pairs = tir_sync_may_conflict(who, old, &now);
         bool conflict = pairs && ((!old->points && !now.points) ||
                                   tir_sync_points_meet(root, old, &now, pairs));
+        conflict = conflict && !bytes_apart(r, root, old, &now, pairs);
         if (conflict && old->exact && now.exact)
             tir_sync_report(r, who, b->root, old, &now);
         else if (conflict)
@@ -611,7 +627,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
             check_fences(r, who, b->root, old, &now);
         if (r->outcome != SYNC_GOING)
             return;
-        if (tir_sync_is_superseded(who, old, &now, t->rank))
+        if (tir_sync_is_superseded(r, who, old, &now, t->rank))
             *old = s->records.at[--s->records.len];
         else
             i++;

@@ -18,8 +18,9 @@ const char *tir_sync_name_of(const struct tir_inst *inst);
 void tir_sync_report(struct sync_run *r, const struct sync_who *who, uint32_t root,
                      const struct sync_record *old, const struct sync_record *now);
 // Does `now` stand for the old access too, against all that comes later?
-bool tir_sync_is_superseded(const struct sync_who *who, const struct sync_record *old,
-                            const struct sync_record *now, uint32_t rank);
+bool tir_sync_is_superseded(const struct sync_run *r, const struct sync_who *who,
+                            const struct sync_record *old, const struct sync_record *now,
+                            uint32_t rank);
 
 // global.c. Stores are remembered, and loads of elements, and compared with what comes after them;
 // of tiles too where the program orders its accesses itself, or has roles.

@@ -227,7 +227,9 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
 void tir_sync_note_far(struct sync_run *r, uint32_t cta, const struct sync_record *now);
 // Are the buffers of two roots the same bytes under two types?
 bool tir_sync_share_alloc(const struct sync_root *a, const struct sync_root *b);
-// Do two accesses to such buffers touch one byte, by one of these pairs of threads?
+// Is it of a tile of which the warps of its agent have a part, which the layout says?
+bool tir_sync_is_of_warps(const struct sync_run *r, const struct sync_record *record);
+// Do two accesses to such buffers, or to one, touch one byte, by one of these pairs of threads?
 bool tir_sync_bytes_meet(struct sync_run *r, const struct sync_root *of_a,
                          const struct sync_record *a, const struct sync_root *of_b,
                          const struct sync_record *b, enum sync_pairs pairs);
