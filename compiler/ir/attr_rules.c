@@ -91,74 +91,97 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
     return false;
 }
 
+#define ANY INT64_MAX
+struct range { // of an integer, or of each of a list
+    enum tir_attr_key key;
+    int64_t low, high;
+    int64_t unit; // that it is a multiple of; 0: a power of two
+};
+
+static const struct range ranges[] = {
+    {TIR_ATTR_a_scale, 0, TIR_TMEM_SCALES - 1, 1},
+    {TIR_ATTR_a_trans, 0, 1, 1},
+    {TIR_ATTR_arrivals, 1, ANY, 1},
+    {TIR_ATTR_b_scale, 0, TIR_TMEM_SCALES - 1, 1},
+    {TIR_ATTR_b_trans, 0, 1, 1},
+    {TIR_ATTR_by, 1, ANY, 1},
+    {TIR_ATTR_cluster, 1, ANY, 1},
+    {TIR_ATTR_column, 0, TIR_TMEM_COLUMNS - 1, 1},
+    {TIR_ATTR_columns, 32, TIR_TMEM_COLUMNS, 0},
+    {TIR_ATTR_count, 0, ANY, 1},
+    {TIR_ATTR_cta_group, 2, 2, 1},
+    {TIR_ATTR_first, 0, ANY, 1},
+    {TIR_ATTR_group, 1, ANY, 1},
+    {TIR_ATTR_groups, 0, ANY, 1},
+    {TIR_ATTR_id, 0, 15, 1},
+    {TIR_ATTR_lag, 0, ANY, 1},
+    {TIR_ATTR_next, 0, ANY, 1},
+    {TIR_ATTR_of_abs, 0, 1, 1},
+    {TIR_ATTR_persistent, 0, TIR_DYNAMIC, 1},
+    {TIR_ATTR_read, 0, 1, 1},
+    {TIR_ATTR_regs, 24, 256, 8},
+    {TIR_ATTR_relaxed, 0, 1, 1},
+    {TIR_ATTR_row_bits, 32, 256, 0},
+    {TIR_ATTR_rows, TIR_TMEM_LANES / 4, TIR_TMEM_LANES / 2, 0},
+    {TIR_ATTR_scales, 1, TIR_TMEM_SCALES, 0},
+    {TIR_ATTR_split, 1, ANY, 1},
+    {TIR_ATTR_stages, 1, ANY, 1},
+    {TIR_ATTR_steps, 1, ANY, 1},
+    {TIR_ATTR_store_role, 0, 1, 1},
+    {TIR_ATTR_threads, 32, ANY, 32},
+    {TIR_ATTR_trans, 0, 1, 1},
+    {TIR_ATTR_turns, 0, 1, 1},
+    {TIR_ATTR_unroll, 1, ANY, 1},
+    {TIR_ATTR_upper, 1, 1, 1},
+    {TIR_ATTR_warps, 1, ANY, 1},
+    {TIR_ATTR_width, 1, 16, 0},
+};
+
+static const struct range *range_of(enum tir_attr_key key)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(ranges); i++)
+        if (ranges[i].key == key)
+            return &ranges[i];
+    return NULL;
+}
+
+static bool in_range(const struct range *range, int64_t x)
+{
+    const bool fits = range->unit ? x % range->unit == 0 : x > 0 && tir_is_pow2((uint64_t)x);
+    return fits && x >= range->low && x <= range->high;
+}
+
 bool tir_attr_allows_integers(const struct tir_attr *attr)
 {
-    switch (attr->key) {
-    case TIR_ATTR_by:
-    case TIR_ATTR_cluster:
-        for (uint32_t i = 0; i < attr->list_count; i++)
-            if (attr->list[i] < 1)
-                return false;
-        return true;
-    case TIR_ATTR_width:
-        return attr->number >= 1 && attr->number <= 16 && tir_is_pow2((uint64_t)attr->number);
-    case TIR_ATTR_arrivals:
-    case TIR_ATTR_group:
-    case TIR_ATTR_split:
-    case TIR_ATTR_stages:
-    case TIR_ATTR_steps:
-    case TIR_ATTR_unroll:
-    case TIR_ATTR_warps:
-        return attr->number >= 1;
-    case TIR_ATTR_column:
-        return attr->number >= 0 && attr->number < TIR_TMEM_COLUMNS;
-    case TIR_ATTR_upper:
-        return attr->number == 1;
-    case TIR_ATTR_cta_group:
-        return attr->number == 2;
-    case TIR_ATTR_rows:
-        return attr->number == TIR_TMEM_LANES / 2 || attr->number == TIR_TMEM_LANES / 4;
-    case TIR_ATTR_a_scale:
-    case TIR_ATTR_b_scale:
-        return attr->number >= 0 && attr->number < TIR_TMEM_SCALES;
-    case TIR_ATTR_scales:
-        return attr->number >= 1 && attr->number <= TIR_TMEM_SCALES &&
-               tir_is_pow2((uint64_t)attr->number);
-    case TIR_ATTR_row_bits:
-        return attr->number >= 32 && attr->number <= 256 && tir_is_pow2((uint64_t)attr->number);
-    case TIR_ATTR_columns:
-        return attr->number >= 32 && attr->number <= TIR_TMEM_COLUMNS &&
-               tir_is_pow2((uint64_t)attr->number);
-    case TIR_ATTR_count:
-    case TIR_ATTR_first:
-    case TIR_ATTR_groups:
-    case TIR_ATTR_lag:
-    case TIR_ATTR_next:
-        return attr->number >= 0;
-    case TIR_ATTR_persistent:
-        return attr->number >= 0 && attr->number <= TIR_DYNAMIC;
-    case TIR_ATTR_a_trans:
-    case TIR_ATTR_b_trans:
-    case TIR_ATTR_of_abs:
-    case TIR_ATTR_read:
-    case TIR_ATTR_relaxed:
-    case TIR_ATTR_store_role:
-    case TIR_ATTR_trans:
-    case TIR_ATTR_turns:
-        return attr->number == 0 || attr->number == 1;
-    case TIR_ATTR_id:
-        return attr->number >= 0 && attr->number <= 15;
-    case TIR_ATTR_regs:
-        return attr->number >= 24 && attr->number <= 256 && attr->number % 8 == 0;
-    case TIR_ATTR_bits:
+    const struct range *range = range_of(attr->key);
+    if (attr->key == TIR_ATTR_bits)
         return attr->number == 4 || attr->number == 6 || attr->number == TIR_MAP_TF32;
-    case TIR_ATTR_swizzle:
-        return attr->number == 0 || attr->number == 32 || attr->number == 64 || attr->number == 128;
-    case TIR_ATTR_threads:
-        return attr->number >= 32 && attr->number % 32 == 0;
-    default:
+    if (attr->key == TIR_ATTR_swizzle)
+        return !attr->number ||
+               (attr->number >= 32 && attr->number <= 128 && tir_is_pow2((uint64_t)attr->number));
+    if (!range)
         return true;
-    }
+    bool allowed = tir_attr_infos[attr->key].kind == TIR_ATTR_LIST || in_range(range, attr->number);
+    for (uint32_t i = 0; i < attr->list_count; i++)
+        allowed &= in_range(range, attr->list[i]);
+    return allowed;
+}
+
+tir_str tir_attr_range(struct tir_arena *arena, enum tir_attr_key key)
+{
+    const struct range *range = range_of(key);
+    if (!range)
+        return (tir_str){0};
+    const tir_str unit = range->unit == 1 ? tir_str_of("")
+                         : range->unit > 1
+                             ? tir_str_format(arena, ", a multiple of %lld", (long long)range->unit)
+                             : tir_str_of(", a power of two");
+    if (range->high == ANY)
+        return tir_str_format(arena, "at least %lld" STR_FMT, (long long)range->low, STR_ARG(unit));
+    if (range->high == range->low)
+        return tir_str_format(arena, "%lld", (long long)range->low);
+    return tir_str_format(arena, "%lld to %lld" STR_FMT, (long long)range->low,
+                          (long long)range->high, STR_ARG(unit));
 }
 
 bool tir_attr_allows_word(const struct tir_inst *inst, const struct tir_attr *attr)

@@ -4,6 +4,7 @@
 #include "front/lower/builtin.h"
 
 #include "front/parse/foreign.h"
+#include "ir/attr_rules.h"
 #include "ir/effect.h"
 #include "ir/walk.h"
 
@@ -405,6 +406,18 @@ static bool attr_list(struct lower *l, struct tir_inst *inst, enum tir_attr_key 
     return true;
 }
 
+static bool check_range(struct lower *l, const struct op_call *o, const struct tir_attr *attr,
+                        const struct ast_expr *e)
+{
+    const tir_str range = tir_attr_range(l->arena, attr->key);
+    if (!range.len || tir_attr_allows_integers(attr))
+        return true; // or the verifier says it
+    lower_error(l, e->span, TIR_E_ARGUMENTS, "`%s` of `%s` is " STR_FMT ", not %lld",
+                tir_attr_infos[attr->key].name, o->c->name, STR_ARG(range),
+                (long long)attr->number);
+    return false;
+}
+
 static bool set_attr(struct lower *l, struct op_call *o, struct tir_inst *inst,
                      enum tir_attr_key key, const struct ast_expr *e)
 {
@@ -416,7 +429,7 @@ static bool set_attr(struct lower *l, struct op_call *o, struct tir_inst *inst,
         if (!const_int(l, e, tir_attr_infos[key].name, &number))
             return false;
         tir_set_int(l->f, inst, key, number);
-        return true;
+        return check_range(l, o, tir_attr_find(inst, key), e);
     case TIR_ATTR_WORD:
         if (!lower_attr_word(l, o->c, key, e, &word))
             return false;
