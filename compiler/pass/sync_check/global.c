@@ -198,7 +198,7 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
             pairs = SYNC_NO_PAIRS;
         enum meeting meeting = pairs ? meeting_of(r, root, old, now, pairs) : APART;
         if (meeting == MEET) {
-            tir_sync_report(r, who, b->root, old, now);
+            tir_sync_report(r, who, b->root, b->root, old, now);
             return;
         }
         if (meeting == MAY_MEET)

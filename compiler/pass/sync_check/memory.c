@@ -400,9 +400,13 @@ static tir_str part_name(struct sync_run *r, uint32_t root, const struct sync_bo
 }
 
 void tir_sync_report(struct sync_run *r, const struct sync_who *who, uint32_t root,
-                     const struct sync_record *old, const struct sync_record *now)
+                     uint32_t old_root, const struct sync_record *old,
+                     const struct sync_record *now)
 {
     tir_str part = part_name(r, root, &now->box);
+    if (old_root != root)
+        part = tir_str_format(r->p->cx->scratch, STR_FMT " (at bytes of " STR_FMT ")",
+                              STR_ARG(part), STR_ARG(part_name(r, old_root, &old->box)));
     uint32_t line = tir_sync_line(r->p, old->by);
     const char *by = tir_sync_name_of(now->by), *other = tir_sync_name_of(old->by);
     if (!unordered(who, old, now, false)) {
@@ -494,7 +498,7 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
             !tir_sync_bytes_meet(r, of_old, &old, of, &now, pairs ? pairs : SYNC_ALL_PAIRS))
             continue;
         if (pairs && old.exact && now.exact)
-            tir_sync_report(r, who, b->root, &old, &now);
+            tir_sync_report(r, who, b->root, one_alloc ? b->root : other, &old, &now);
         else if (pairs)
             tir_sync_unchecked(r->p, now.by, "where it is in shared memory depends on data");
         else
@@ -620,7 +624,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
                                   tir_sync_points_meet(root, old, &now, pairs));
         conflict = conflict && !bytes_apart(r, root, old, &now, pairs);
         if (conflict && old->exact && now.exact)
-            tir_sync_report(r, who, b->root, old, &now);
+            tir_sync_report(r, who, b->root, b->root, old, &now);
         else if (conflict)
             tir_sync_unchecked(r->p, now.by, "where it is in shared memory depends on data");
         else if (root->is_tmem && !same_threads(who, old, &now))

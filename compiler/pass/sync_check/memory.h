@@ -15,8 +15,10 @@ bool tir_sync_is_empty_box(const struct sync_box *box, uint32_t rank);
 enum sync_pairs tir_sync_may_conflict(const struct sync_who *who, const struct sync_record *old,
                                       const struct sync_record *now);
 const char *tir_sync_name_of(const struct tir_inst *inst);
+// root, old_root: the buffers that `now` and `old` access, if they share bytes for want of room.
 void tir_sync_report(struct sync_run *r, const struct sync_who *who, uint32_t root,
-                     const struct sync_record *old, const struct sync_record *now);
+                     uint32_t old_root, const struct sync_record *old,
+                     const struct sync_record *now);
 // Does `now` stand for the old access too, against all that comes later?
 bool tir_sync_is_superseded(const struct sync_run *r, const struct sync_who *who,
                             const struct sync_record *old, const struct sync_record *now,
