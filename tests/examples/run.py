@@ -452,15 +452,27 @@ def attention_kin():
             for kernel, causal in itertools.product(["backward", "deterministic"], ["true", "false"]):
                 yield ["backward.tir", "--kernel", kernel, *run, "-D", "D=64", "-D", f"CAUSAL={causal}", "B=1", "H=2",
                        "G=1", f"S={s}", f"T={t}"]
+        # Parts that are put together in one round, and in rounds of 16.
+        for parts in [4, 7]:
+            yield ["decode.tir", "--kernel", "decode", "-D", "BR=16", "-D", f"CTAS={parts}", *run, "-D", "D=64",
+                   "-D", "BT=32", "B=1", "G=2", "R=9", "S=3", "T=230", "Length=randint:0:230"]
         for rows, s in [(1, 1), (8, 8), (66, 3)]:
             cache = [*run, "-D", "D=64", "-D", "CTAS=6", "-D", "BT=64", "B=2", "G=1", f"R={rows}", f"S={s}"]
             yield ["decode.tir", "--kernel", "decode", *cache, "T=300", "Length=randint:0:300"]
             if rows <= 16:
                 yield ["decode.tir", "--kernel", "decode", "-D", "BR=16", "-D", "ALONE=true", "-D", "CTAS=2",
-                       *run, "-D", "D=64", "B=2", "G=1", f"R={rows}", f"S={s}", "T=300", "Length=randint:0:300"]
+                       *run, "-D", "D=64", "B=2", "G=2", f"R={rows}", f"S={s}", "T=300", "Length=randint:0:300"]
+                yield ["decode.tir", "--kernel", "decode", "-D", "BR=16", "-D", "BT=32", "-D", "ALONE=true", "-D",
+                       "CTAS=1", *run, "-D", "D=64", "B=2", "G=2", f"R={rows}", f"S={s}", "T=300",
+                       "Length=randint:0:300"]
             for page in [1, 7, 64]:
                 yield ["decode.tir", "--kernel", "paged", *cache, f"PAGE={page}", "N=40",
                        f"I={-(-150 // page)}", "Table=randint:0:39", "Length=randint:0:150"]
+                if rows <= 16 and arch == "sm_90a":  # tiles of 64 keys, and of 32
+                    for batch in [3, 4]:
+                        yield ["decode.tir", "--kernel", "paged", *run, "-D", "D=64", "-D", "BR=16", "-D", "ALONE=true",
+                               "-D", "CTAS=1", f"B={batch}", "G=1", f"R={rows}", f"S={s}", f"PAGE={page}", "N=40",
+                               f"I={-(-150 // page)}", "Table=randint:0:39", "Length=randint:0:150"]
         for words in [], ["-D", "INTERLEAVED=true"]:
             for s, heads, groups, wide in [(1, 1, 1, 64), (3, 6, 2, 128), (2, 17, 3, 64)]:
                 rows = ["append.tir", f"--arch={arch}", "-D", f"D={wide}", *words, f"S={s}", f"H={heads}",
@@ -469,8 +481,11 @@ def attention_kin():
                 for page in [1, 7]:
                     yield [*rows, "--kernel", "append_paged", "B=1", f"PAGE={page}", "M=40", "I=40",
                            "Table=@pages.npy", f"Length=randint:{s}:45"]
-        yield ["latent.tir", *run, "-D", "DV=128", "-D", "DR=32", "B=2", "R=34", "S=2", "T=150",
-               "Length=randint:0:150"]
+        latent = ["latent.tir", *run, "-D", "DV=128", "-D", "DR=32", "B=2", "R=34", "S=2"]
+        for ctas, t in [(132, 150), (6, 700), (2, 150)]:  # rounds that parts save, or do not, and no CTAs for them
+            yield [*latent, "-D", f"CTAS={ctas}", f"T={t}", f"Length=randint:0:{t}"]
+        # Parts for three rounds of CTAs.
+        yield [*latent, "-D", "CTAS=3", "-D", "BT=16", "T=1300", "Length=randint:1200:1300"]
         for t in [0, 1, 64, 131]:
             yield ["linear.tir", "--kernel", "gated", f"--arch={arch}", "B=1", "H=2", f"T={t}", "A=rand:-1:0"]
             yield ["linear.tir", "--kernel", "delta", f"--arch={arch}", "B=1", "H=2", f"T={t}",
