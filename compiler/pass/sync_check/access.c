@@ -14,6 +14,15 @@ uint64_t tir_sync_box_hash(const struct sync_buffer *b)
     return h;
 }
 
+bool tir_sync_is_indexed(const struct tir_inst *inst)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    bool indexed = false;
+    for (uint32_t d = 0; d < box->list_count; d++)
+        indexed |= box->list[d] < 0;
+    return indexed;
+}
+
 // Equal for accesses that give each thread of the CTA's role the same elements; 0: nothing is
 // known.
 static uint64_t same_elements(const struct sync_run *r, const struct sync_agent *a,
@@ -24,10 +33,11 @@ static uint64_t same_elements(const struct sync_run *r, const struct sync_agent 
     bool writes = inst->op == TIR_OP_STORE;
     if (!tile->rank && (!writes || tir_is_by_thread(r->p->f, inst)))
         return 0; // one element, by any thread that reaches it
-    if (!tile->rank || !tile->layout || tile->layout->replica_count) {
+    // Every copy stores the same, and the threads of one statement store where its index tile says.
+    if (!tile->rank || !tile->layout || tile->layout->replica_count || tir_sync_is_indexed(inst)) {
         if (!writes)
             return 0;
-        h = tir_sync_mix(h, inst->id + 1); // every copy stores the same
+        h = tir_sync_mix(h, inst->id + 1);
     }
     // Warps access tensor memory as a whole, and each has the same lanes in every layout.
     if (tir_ref_base(inst)->type->space != TIR_SPACE_TMEM)
@@ -68,15 +78,6 @@ struct sync_record tir_sync_grouped(const struct tir_inst *inst, enum sync_acces
 {
     return (struct sync_record){
         .by = inst, .access = (uint8_t)access, .strand = strand, .at = closed + 1, .async = async};
-}
-
-bool tir_sync_is_indexed(const struct tir_inst *inst)
-{
-    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
-    bool indexed = false;
-    for (uint32_t d = 0; d < box->list_count; d++)
-        indexed |= box->list[d] < 0;
-    return indexed;
 }
 
 // Do several threads store different values where their data says?
@@ -124,8 +125,8 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
         return;
     // Where a masked store stores depends on data, as does an index tile; of a tile that begins
     // before the tensor a part is nowhere.
-    bool indexed = tensor && tir_sync_is_indexed(inst);
-    bool in_part = indexed || (tensor && access != SYNC_READ && inst->operands[TIR_STORE_MASK]);
+    const bool indexed = tir_sync_is_indexed(inst);
+    bool in_part = tensor && (indexed || (access != SYNC_READ && inst->operands[TIR_STORE_MASK]));
     for (uint32_t d = 0; tensor && d < base->type->rank; d++) {
         struct sync_value at = tir_sync_value(r, who->agent, tir_ref_indices(inst)[d]);
         in_part |= at.kind == SYNC_INT && at.number < 0;
@@ -144,9 +145,11 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     }
     struct sync_record record = tir_sync_ordinary(who, inst, access);
     tir_sync_note_crew(who->agent, &record);
-    record.layout = b.reshaped ? NULL : tile->layout;
+    // What an index tile names is not where the layout says.
+    record.layout = b.reshaped || (indexed && !tensor) ? NULL : tile->layout;
     memcpy(record.dims, b.dim, sizeof record.dims);
-    record.same = indexed || anywhere ? 0 : same_elements(r, who->agent, inst, tile, &b);
+    record.same =
+        (tensor && indexed) || anywhere ? 0 : same_elements(r, who->agent, inst, tile, &b);
     b.exact &= !in_part;
     if (!tile->rank && !in_part && !anywhere)
         tir_sync_points(r, who, inst, of, &record);
