@@ -206,7 +206,7 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
         if (pairs && (old->base != now->base || !now->base) &&
             tir_sync_may_meet(r, root, old, now, pairs))
             tir_sync_unchecked(r->p, now->by, SYNC_BY_DATA);
-        if (tir_sync_is_superseded(r, who, old, now, root->alloc->type->rank))
+        if (tir_sync_is_superseded(r, who, root, old, now))
             continue;
         s->records.at[kept++] = *old;
     }

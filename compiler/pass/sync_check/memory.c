@@ -518,17 +518,24 @@ static bool bytes_apart(struct sync_run *r, const struct sync_root *root,
            !tir_sync_bytes_meet(r, root, old, root, now, pairs);
 }
 
+// Does each thread touch the elements that it touched then?
+static bool same_elements(const struct sync_record *old, const struct sync_record *now)
+{
+    const bool again = old->by == now->by && same_places(old, now);
+    return old->agent == now->agent && (again || (old->same && old->same == now->same));
+}
+
 bool tir_sync_is_superseded(const struct sync_run *r, const struct sync_who *who,
-                            const struct sync_record *old, const struct sync_record *now,
-                            uint32_t rank)
+                            const struct sync_root *root, const struct sync_record *old,
+                            const struct sync_record *now)
 {
     if (now->points || !now->exact)
         return old->by == now->by && old->strand == now->strand && old->modulus == now->modulus &&
                same_places(old, now);
-    if (!box_covers(&now->box, &old->box, rank))
+    if (!box_covers(&now->box, &old->box, root->alloc->type->rank))
         return false;
-    const bool same_elements = old->agent == now->agent && old->same && old->same == now->same;
-    if (!same_elements && !now->of_tensor && tir_sync_is_of_warps(r, now))
+    const bool in_shared = !root->is_tensor && !root->is_tmem; // there, parts of warps are apart
+    if (in_shared && tir_sync_is_of_warps(r, now) && !same_elements(old, now))
         return false;
     if (now->access == SYNC_WRITE && !unordered(who, old, now, true))
         return true;
@@ -631,7 +638,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
             check_fences(r, who, b->root, old, &now);
         if (r->outcome != SYNC_GOING)
             return;
-        if (tir_sync_is_superseded(r, who, old, &now, t->rank))
+        if (tir_sync_is_superseded(r, who, root, old, &now))
             *old = s->records.at[--s->records.len];
         else
             i++;

@@ -21,8 +21,8 @@ void tir_sync_report(struct sync_run *r, const struct sync_who *who, uint32_t ro
                      const struct sync_record *now);
 // Does `now` stand for the old access too, against all that comes later?
 bool tir_sync_is_superseded(const struct sync_run *r, const struct sync_who *who,
-                            const struct sync_record *old, const struct sync_record *now,
-                            uint32_t rank);
+                            const struct sync_root *root, const struct sync_record *old,
+                            const struct sync_record *now);
 
 // global.c. Stores are remembered, and loads of elements, and compared with what comes after them;
 // of tiles too where the program orders its accesses itself, or has roles.
