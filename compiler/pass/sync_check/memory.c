@@ -478,7 +478,7 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
     span_of(of, &now.box, &begin, &end);
     r->p->work += s->records.len / 4;
     if (of->begin <= of_old->begin && of_old->end <= of->end && writes_all(of, &now) &&
-        !tir_sync_is_of_warps(r, &now))
+        (of->is_tmem || !tir_sync_is_of_warps(r, &now)))
         remove_older(who, s, &now);
     vec_foreach(struct sync_record, it, &s->records) {
         struct sync_record old = *it;
