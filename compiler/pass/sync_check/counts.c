@@ -61,49 +61,6 @@ static void to_results(struct sync_program *p, const struct tir_inst *inst)
         go_by(p, inst->results[0], p->units[from->id]);
 }
 
-// The tensor of a scalar load; NULL: it is none.
-static const struct tir_value *tensor_of(const struct tir_inst *inst)
-{
-    const bool loads = inst->op == TIR_OP_LOAD && tir_type_is_scalar(inst->results[0]->type) &&
-                       tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL;
-    return loads ? tir_buffer_root(tir_ref_base(inst)) : NULL;
-}
-
-static const struct tir_inst *role_of(const struct tir_inst *inst)
-{
-    while (inst && inst->op != TIR_OP_ROLE)
-        inst = inst->block->owner;
-    return inst;
-}
-
-// Is an element of the tensor loaded for a bound, in this role or, NULL, in any one?
-static bool bounds_from(const struct sync_program *p, const struct tir_inst *const *loads,
-                        uint32_t count, const struct tir_value *tensor, const struct tir_inst *role)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (tensor_of(loads[i]) == tensor && bitset_has(&p->counts, loads[i]->results[0]->id) &&
-            (!role || role_of(loads[i]) == role))
-            return true;
-    return false;
-}
-
-// Where one role computes bounds of an element, another may only compare it, as in `if n > 0`.
-static void count_alike(struct sync_program *p)
-{
-    VEC(const struct tir_inst *) loads = {0}, alike = {0};
-    tir_foreach_inst(inst, p->f)
-        if (tensor_of(inst) && role_of(inst))
-            vec_push(p->cx->scratch, &loads, inst);
-    vec_foreach(const struct tir_inst *const, load, &loads) {
-        const struct tir_value *tensor = tensor_of(*load);
-        if (bounds_from(p, loads.at, loads.len, tensor, NULL) &&
-            !bounds_from(p, loads.at, loads.len, tensor, role_of(*load)))
-            vec_push(p->cx->scratch, &alike, *load);
-    }
-    vec_foreach(const struct tir_inst *const, load, &alike)
-        bitset_insert(&p->counts, (*load)->results[0]->id);
-}
-
 void tir_sync_find_counts(struct sync_program *p)
 {
     VEC(struct tir_value *) bounds = {0};
@@ -124,7 +81,6 @@ void tir_sync_find_counts(struct sync_program *p)
         }
     }
     p->counts = tir_sync_slice(p, bounds.at, bounds.len);
-    count_alike(p);
     for (uint32_t i = computed.len; i-- > 0;)
         to_operands(p, computed.at[i]);
     vec_foreach(const struct tir_inst *const, inst, &computed)
