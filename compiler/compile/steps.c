@@ -272,12 +272,22 @@ static bool is_shared(const struct tir_func *a, const uint32_t *args_of_a, const
     return false;
 }
 
+// Does the step say itself when it waits, and when the next one may begin?
+static bool is_paced_by_hand(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_GRIDDEPCONTROL)
+            return true;
+    return false;
+}
+
 // Which steps run beside the one before them. That one itself waits before it begins, so what is in
 // front of it has ended.
 static void choose_paces(const struct tir_sequence *sequence, struct tir_func **steps)
 {
     for (uint32_t i = 1; i < sequence->step_count; i++) {
-        if (steps[i - 1]->pace != TIR_PACE_ALONE ||
+        if (steps[i - 1]->pace != TIR_PACE_ALONE || is_paced_by_hand(steps[i - 1]) ||
+            is_paced_by_hand(steps[i]) ||
             is_shared(steps[i - 1], sequence->steps[i - 1].args, steps[i], sequence->steps[i].args))
             continue;
         steps[i - 1]->pace = TIR_PACE_LEADS;

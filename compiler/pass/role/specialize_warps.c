@@ -459,10 +459,10 @@ static void split(struct split *load, struct split *store)
     const struct tir_role_registers registers = tir_role_registers(f->threads / 128, load->works);
     const bool computes = load->works != TIR_ROLE_COPIES;
     const bool stores = store->outgoing.len, follows = !registers.load && !computes;
-    const uint32_t works = !computes ? 1 : load->works == TIR_ROLE_TURNS ? TIR_WARPGROUP : warps;
-    const uint32_t others = computes ? works : !follows ? TIR_WARPGROUP : stores ? 2 : 1;
+    const uint32_t loading = !computes ? 1 : load->works == TIR_ROLE_TURNS ? TIR_WARPGROUP : warps;
+    const uint32_t others = computes ? loading : !follows ? TIR_WARPGROUP : stores ? 2 : 1;
     const uint32_t first = follows ? warps : 0;
-    struct tir_inst *role = build_role(load, "load", first, works, registers.load);
+    struct tir_inst *role = build_role(load, "load", first, loading, registers.load);
     struct tir_inst *third =
         stores ? build_role(store, "store", first + 1, 1, registers.load) : NULL;
     struct tir_inst *math = build_role(load, "math", follows ? 0 : others, warps, registers.math);
