@@ -29,15 +29,32 @@ static bool one_int(struct lower *l, const struct ast_clause *c, int64_t least, 
     return false;
 }
 
-// Is it false whatever the launch?
-static bool is_never(const struct tir_value *v)
+enum known { ALWAYS_FALSE, ALWAYS_TRUE, BY_LAUNCH };
+
+// What a condition is whatever the launch.
+static enum known known_as(const struct tir_value *v)
 {
+    const struct tir_inst *def = v->def;
     if (v->kind == TIR_VALUE_CONST)
-        return !v->constant.i;
-    const enum tir_op op = v->def ? v->def->op : TIR_OP_COUNT;
-    if (op == TIR_OP_AND)
-        return is_never(v->def->operands[0]) || is_never(v->def->operands[1]);
-    return op == TIR_OP_OR && is_never(v->def->operands[0]) && is_never(v->def->operands[1]);
+        return v->constant.i ? ALWAYS_TRUE : ALWAYS_FALSE;
+    if (!def || def->operand_count != 2 || def->operands[0]->type->elem != TIR_BOOL)
+        return BY_LAUNCH;
+    const enum known a = known_as(def->operands[0]), b = known_as(def->operands[1]);
+    const bool both = a != BY_LAUNCH && b != BY_LAUNCH;
+    switch (def->op) {
+    case TIR_OP_AND:
+        return a == ALWAYS_FALSE || b == ALWAYS_FALSE ? ALWAYS_FALSE
+               : both                                 ? ALWAYS_TRUE
+                                                      : BY_LAUNCH;
+    case TIR_OP_OR:
+        return a == ALWAYS_TRUE || b == ALWAYS_TRUE ? ALWAYS_TRUE : both ? ALWAYS_FALSE : BY_LAUNCH;
+    case TIR_OP_EQ:
+        return !both ? BY_LAUNCH : a == b ? ALWAYS_TRUE : ALWAYS_FALSE;
+    case TIR_OP_NE:
+        return !both ? BY_LAUNCH : a != b ? ALWAYS_TRUE : ALWAYS_FALSE;
+    default:
+        return BY_LAUNCH;
+    }
 }
 
 // Both parts of `a && b` are conditions of their own, so that passes find what each says.
@@ -57,7 +74,7 @@ static void clause_where(struct clauses *cl, const struct ast_clause *c)
     const struct ast_expr *e = c->args.at[0].value;
     struct val v = lower_expr(l, e);
     struct tir_value *cond = v.kind == VAL_BOOL ? NULL : convert_elem(l, e->span, v, TIR_BOOL);
-    const bool is_false = v.kind == VAL_BOOL ? !v.truth : cond && is_never(cond);
+    const bool is_false = v.kind == VAL_BOOL ? !v.truth : cond && known_as(cond) == ALWAYS_FALSE;
     l->is_impossible |= is_false;
     if (is_false && !l->is_config)
         lower_error(l, e->span, TIR_E_STATIC_ASSERT, "this condition is false with these metas");
