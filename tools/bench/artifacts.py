@@ -136,6 +136,7 @@ def family():
         rows[f"{kernel}.{'causal' if causal == 'true' else 'full'}{size}"] = (
             EXAMPLES / "attention/backward.tir", kernel, {"D": size, "CAUSAL": causal})
     rows["attention8"] = (EXAMPLES / "attention/fp8.tir", "fp8", {})
+    rows["attention8to8"] = (EXAMPLES / "attention/fp8.tir", "fp8", {"E": "e4m3"})
     for kernel, path in (("decode", "decode"), ("paged", "decode"), ("latent", "latent")):
         rows[kernel] = (EXAMPLES / f"attention/{path}.tir", kernel, {})
     for path, kernels in ((DEQUANTIZED, ("int8_weights", "int4_weights")),

@@ -13,7 +13,8 @@ no poison. The peers:
   head_sizes_backward  the same, and backward
   decode, paged   torch's attention over a contiguous cache, whatever backend it takes
   latent          two batched products and a softmax
-  attention8      cuDNN's in e4m3 where its front end is at hand (cudnn8.py), else in bf16
+  attention8      cuDNN's in e4m3 where its front end is at hand (cudnn8.py), else in bf16; O is bf16
+  attention8to8   the same; O is e4m3, as cuDNN's is in both
   int8, int4      cuBLAS on weights in bf16; int8packed: in the order that fewer instructions read
   fp8rows         torch._scaled_mm with a scale for each row
   fp8blocks       the same with 1 x 128 and 128 x 128 blocks
@@ -72,9 +73,11 @@ def draw_wide(rng):
     return f"forward.{causal}{size}", (batch, 16, 16, keys, size, causal == "causal", True)
 
 
-def draw_eight(rng):
-    batch, keys = draw_lengths(rng, 16384, 16384)
-    return "attention8", (batch, 16, 16, keys)
+def draw_eight(artifact):
+    def draw(rng):
+        batch, keys = draw_lengths(rng, 16384, 16384)
+        return artifact, (batch, 16, 16, keys)
+    return draw
 
 
 def heads_first(x, heads):
@@ -116,16 +119,19 @@ def forward(device, batch, heads, groups, keys, size, causal, logarithms):
         flops=4 * batch * heads * keys * keys * size // (2 if causal else 1), tolerance=6e-3)
 
 
-def eight(device, batch, heads, groups, keys):
-    size = 128
-    q, k, v = (normal(device, batch, h, keys, size, dtype=BF16) for h in (heads, groups, groups))
-    few = [x.to(torch.float8_e4m3fn) for x in (q, k, v)]
-    out = torch.empty_like(q)
-    return sampled(
-        lambda o: o[:1, :2], theirs=cudnn8.attention(*few) or cudnn(q, k, v, False),
-        ours=(*few, out, 1 / math.sqrt(size), 1.0), out=out,
-        reference=lambda: attended(*few, False), bytes_moved=size_of(*few, out),
-        flops=4 * batch * heads * keys * keys * size, tolerance=4e-2)
+def eight(narrow):
+    """narrow: O is e4m3, as cuDNN's is, with elements of about 1; else bf16."""
+    def make(device, batch, heads, groups, keys):
+        size, scale = 128, math.sqrt(keys) if narrow else 1.0
+        q, k, v = (normal(device, batch, h, keys, size, dtype=BF16) for h in (heads, groups, groups))
+        few = [x.to(torch.float8_e4m3fn) for x in (q, k, v)]
+        out = torch.empty_like(few[0] if narrow else q)
+        return sampled(
+            lambda o: o[:1, :2], theirs=cudnn8.attention(*few) or cudnn(q, k, v, False),
+            ours=(*few, out, 1 / math.sqrt(size), scale), out=out,
+            reference=lambda: attended(*few, False) * scale, bytes_moved=size_of(*few, out),
+            flops=4 * batch * heads * keys * keys * size, tolerance=6e-2 if narrow else 4e-2)
+    return make
 
 
 def draw_backward(kernel):
@@ -425,7 +431,8 @@ def convolution_example(device, batch, side, channels, filters, taps, stride):
 KINDS = {
     "forward": (draw_forward, forward, ("attention.64causal", (1, 4, 2, 150, 64, True, False))),
     "wide": (draw_wide, forward, ("forward.full96", (1, 2, 2, 130, 96, False, True))),
-    "attention8": (draw_eight, eight, ("attention8", (1, 2, 1, 140))),
+    "attention8": (draw_eight("attention8"), eight(False), ("attention8", (1, 2, 1, 140))),
+    "attention8to8": (draw_eight("attention8to8"), eight(True), ("attention8to8", (1, 2, 1, 140))),
     "backward": (draw_backward("backward"), backward, ("backward.causal64", (1, 2, 130, 64, True))),
     "deterministic": (draw_backward("deterministic"), backward,
                       ("deterministic.full64", (1, 2, 130, 64, False))),
