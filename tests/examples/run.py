@@ -443,6 +443,8 @@ def attention_kin():
     for kernel in ["backward", "deterministic"]:  # tiles of 64 keys
         yield ["backward.tir", "--kernel", kernel, "--arch=sm_90a", "scale=0.125", "-D", "D=216", "B=1", "H=2", "G=1", "S=70",
                "T=130"]
+    for metas, t in [([], 530), ([], 790), (["-D", "E=e4m3"], 130)]:  # with few keys V stays as it lies
+        yield ["fp8.tir", "--arch=sm_90a", *metas, "scale=0.125", "value_scale=4", "B=1", "H=2", "G=1", "S=70", f"T={t}"]
     for arch in ["sm_80", "sm_90a"]:
         run = [f"--arch={arch}", "scale=0.125"]
         yield ["ragged.tir", *run, "-D", "D=64", "N=105", "M=140", "H=2", "G=1", "longest=70",
