@@ -19,6 +19,14 @@ PRODUCT_END, from the last step to the await.
 
 Barriers: two warpgroups hand a turn to each other, by named barriers and by mbarriers; a hand-off is
 half of a round.
+
+Tiles: one to three warpgroups compute a tile each, of 64 registers a thread, as in a round. Two columns that
+are as one by two and three say that warpgroups have the units in turns; one that is less says what a warp
+alone waits for itself (ALONE).
+
+Copies: every multiprocessor brings tiles of A and B of 64 columns into a ring, by tensor copies, and frees
+each slot at once. Slots times the cycles of a round are what a slot takes from when it is free until it is
+full again (REFILL), where few slots are what a round waits for.
 """
 
 import argparse
@@ -148,6 +156,82 @@ MBARRIER = f"""kernel rate(C: out u64[256], R: i32) grid(1) threads(256)
 """
 
 
+TILES = {
+    "FMA": "x = x * e + f;",
+    "MAX": "x = max(x * e, f);",
+    "SELECT": "x = where(x < f, x * e, f);",
+    "CAST": "x = f32(bf16(x)) * e;",
+    "EXP2": "x = exp2(x * e);",
+    "TANH": "x = tanh(x * e);",
+    "TANH_APPROX": "x = tanh_approx(x * e);",
+    "row max": "x = x * e + max(x, axis = 1);",
+    "row sum": "x = x * e + sum(x, axis = 1) * 0.001;",
+    "fixed softmax": "let p, s = softmax.fixed(x, 0.1, e); x = x * e + f32(bf16(p)) + s * f;",
+    "lazy softmax": "let p, n, s, a = softmax.lazy(x, 0.1, f, e, 0.0, 8.0); x = x * e + f32(bf16(p)) + (n + s + a) * f;",
+    "gelu": "x = nn.gelu_tanh(x * e + f);",
+}
+
+
+def tile(body, groups):
+    """A kernel whose warpgroups have a tile of 64 registers a thread each."""
+    rows = 64 * groups
+    return f"""import "tir/softmax.tir" as softmax;
+import "tir/nn.tir" as nn;
+kernel rate(X: f32[{rows}, 128], C: out u64[{128 * groups}], Y: out f32[{rows}, 128], R: i32) grid(1) threads({128 * groups})
+{{
+    var x: f32[{rows}, 128] in fragment(wgmma) = X[0:+{rows}, 0:+128];
+    let e = X[0, 0] + 0.5;
+    let f = X[0, 1] + 0.25;
+    bar_sync();
+    let begin = {CLOCK};
+    for i in range(R) {{ {body} }}
+    C[tid()] = {CLOCK} - begin;
+    Y[0:+{rows}, 0:+128] = x;
+}}
+"""
+
+
+COLUMNS, LINES = 12, 11  # of the tiles; a multiprocessor each
+COPIES = ((128, 128, 3), (128, 128, 6), (128, 256, 4), (192, 128, 3), (64, 64, 8), (64, 192, 4))
+
+
+def copies(m, n, slots):
+    """A kernel that only brings tiles of m rows of A and n of B."""
+    return f"""kernel rate(A: bf16[{m * COLUMNS}, K], B: bf16[{n * LINES}, K], C: out u64[{COLUMNS * LINES}], R: i32)
+    grid({COLUMNS * LINES}) threads(64)
+{{
+    shared As: bf16[{slots}, {m}, 64] in swizzle(128);
+    shared Bs: bf16[{slots}, {n}, 64] in swizzle(128);
+    mbarrier full[{slots}] arrivals(1);
+    mbarrier empty[{slots}] arrivals(1);
+    let x = i64(cta_id() % {COLUMNS}) * {m};
+    let y = i64(cta_id() / {COLUMNS}) * {n};
+    role load warps(1) {{
+        var s: stage({slots}, phase = 1);
+        for k in range(0, i64(R) * 64, 64) {{
+            wait(empty[s], s.phase);
+            if elect_sync() {{
+                expect_tx(full[s], bytes(As[s]) + bytes(Bs[s]));
+                copy_async(As[s], A[x:+{m}, k:+64], mbar = full[s], engine = tma);
+                copy_async(Bs[s], B[y:+{n}, k:+64], mbar = full[s], engine = tma);
+            }}
+            s.advance();
+        }}
+    }}
+    role take warps(1) {{
+        var s: stage({slots});
+        let begin = {CLOCK};
+        for k in range(0, i64(R) * 64, 64) {{
+            wait(full[s], s.phase);
+            if laneid() == 0 {{ arrive(empty[s]); }}
+            s.advance();
+        }}
+        if laneid() == 0 {{ C[cta_id()] = {CLOCK} - begin; }}
+    }}
+}}
+"""
+
+
 def read_u64(path):
     """The elements of an array in a .npy file of version 1."""
     data = path.read_bytes()
@@ -159,12 +243,12 @@ class Card:
     def __init__(self, tirc, device, folder):
         self.tirc, self.device, self.folder = tirc, device, pathlib.Path(folder)
 
-    def run(self, text, rounds, outputs=("C",)):
+    def run(self, text, rounds, outputs=("C",), options=()):
         """The largest number of each output, for one round."""
         source = self.folder / "rate.tir"
         source.write_text(text)
         saved = [f"{name}=zeros,save={self.folder / name}.npy" for name in outputs]
-        done = subprocess.run([self.tirc, "run", source, "--device", self.device, "--arch=sm_90a", f"R={rounds}", *saved],
+        done = subprocess.run([self.tirc, "run", source, "--device", self.device, "--arch=sm_90a", f"R={rounds}", *options, *saved],
                               capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"{text}\n{done.stderr}")
@@ -197,6 +281,13 @@ def main():
         print(f"\n{'hand-off':14} {'cycles':>7}")
         print(f"{'named barrier':14} {card.run(NAMED, args.rounds)[0] / 2:7.1f}")
         print(f"{'mbarrier':14} {card.run(MBARRIER, args.rounds)[0] / 2:7.1f}")
+        print(f"\n{'tile':14} {'1':>7} {'2':>7} {'3':>7}   cycles for a register of each warpgroup's thread")
+        for name, body in TILES.items():
+            print(f"{name:14}", *(f"{card.run(tile(body, groups), args.rounds)[0] / 64:7.2f}" for groups in (1, 2, 3)), flush=True)
+        print(f"\n{'copies':14} {'round':>7} {'refill':>7}   cycles")
+        for m, n, slots in COPIES:
+            few, many = (rounds * card.run(copies(m, n, slots), rounds, options=(f"K={rounds * 64}",))[0] for rounds in (32, 96))
+            print(f"{f'{m} x {n}, {slots}':14} {(many - few) / 64:7.1f} {slots * (many - few) / 64:7.1f}", flush=True)
 
 
 if __name__ == "__main__":
