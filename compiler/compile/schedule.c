@@ -83,9 +83,10 @@ static void text_schedule(struct tir_compilation *c, const struct tir_receipt_pa
     }
     tir_text_format(out,
                     "%u warpgroup%s, %u stage%s, %lld cycles a round predicted, %lld in the order "
-                    "of the source\n  " STR_FMT "\n",
+                    "of the source, %lld replayed\n  " STR_FMT "\n",
                     s->groups, s->groups == 1 ? "" : "s", s->stages, s->stages == 1 ? "" : "s",
-                    (long long)s->cycles, (long long)s->source_cycles, STR_ARG(s->why));
+                    (long long)s->cycles, (long long)s->source_cycles, (long long)s->replayed,
+                    STR_ARG(s->why));
     tir_text_format(out,
                     "  tiles take %lld registers of a thread at slot %u, %lld are there for them\n",
                     (long long)s->words, s->fullest, (long long)s->registers);
@@ -210,9 +211,11 @@ void tir_compile_schedule_json(struct tir_compilation *c, const struct tir_certi
     tir_json_place(out, c->cx.diags.sources, s->span);
     tir_text_format(out,
                     "\"warpgroups\":%u,\"stages\":%u,\"cycles\":%lld,\"source_cycles\":%lld,"
+                    "\"replayed\":%lld,"
                     "\"registers\":%lld,\"registers_allowed\":%lld,\"fullest\":%u,\"operations\":[",
                     s->groups, s->stages, (long long)s->cycles, (long long)s->source_cycles,
-                    (long long)s->words, (long long)s->registers, s->fullest);
+                    (long long)s->replayed, (long long)s->words, (long long)s->registers,
+                    s->fullest);
     for (uint32_t slot = 0; slot < s->ops.len; slot++)
         json_op(c, s, slot, out);
     tir_text_add(out, STR("],\"needs\":["));

@@ -16,8 +16,9 @@ struct tir_cost {
     bool is_published; // from published rates and guesses; nothing was measured
     int64_t products;  // of 16-bit elements, a cycle; of others as their bits say, but for f64
     int64_t products_of_f64;
-    int64_t fetched; // bytes of operands that arrive in shared memory, a cycle
-    int64_t cached;  // bytes that the L2 cache gives all multiprocessors, a cycle
+    int64_t products_in_rounds; // as `products`, of loops that are full of them
+    int64_t fetched;            // bytes of operands that arrive in shared memory, a cycle
+    int64_t cached;             // bytes that the L2 cache gives all multiprocessors, a cycle
     // Percent longer where rows do not begin at multiples of 128 bytes; beside that, of 32.
     int64_t off_lines, off_sectors;
     int64_t words, elements; // bytes that the threads of a CTA copy so, a cycle

@@ -3,10 +3,10 @@
 
 const struct tir_work *tir_work_of(enum tir_op op)
 {
-    static const struct tir_work plain = {1, 0}, works[TIR_OP_COUNT] = {
-#define WORK(op, issue, mufu, ...) [TIR_OP_##op] = {issue, mufu},
+    static const struct tir_work plain = {1, 0, 0}, works[TIR_OP_COUNT] = {
+#define WORK(op, issue, mufu, half, ...) [TIR_OP_##op] = {issue, mufu, half},
 #include "machine/work.def"
-                                                 };
+                                                    };
     static const bool has_row[TIR_OP_COUNT] = {
 #define WORK(op, ...) [TIR_OP_##op] = true,
 #include "machine/work.def"

@@ -11,7 +11,7 @@ enum {
 };
 
 struct tir_work { // cycles for each register of the tile
-    int64_t issue, mufu;
+    int64_t issue, mufu, half;
 };
 // Of an operation without a row too.
 const struct tir_work *tir_work_of(enum tir_op op);

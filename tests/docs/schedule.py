@@ -48,10 +48,10 @@ def rows(program, name):
         for loop in variant["schedules"]:
             if loop["operations"]:
                 lines.append(f'| [{name}](schedule/{name}.svg) | `{variant["kernel"]}` | {loop["warpgroups"]} '
-                             f'| {loop["stages"]} | {loop["source_cycles"]} | {loop["cycles"]} '
+                             f'| {loop["stages"]} | {loop["source_cycles"]} | {loop["cycles"]} | {loop["replayed"]} '
                              f'| {loop["registers"]} of {loop["registers_allowed"]} |\n')
             else:
-                lines.append(f'| {name} | `{variant["kernel"]}` | | | | | {loop["why"]} |\n')
+                lines.append(f'| {name} | `{variant["kernel"]}` | | | | | | {loop["why"]} |\n')
     return lines
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Measures the cycles of a round of scheduled loops, beside those that `tirc explain --schedule` predicts.
+"""Measures the cycles of a round of scheduled loops, beside those that `tirc explain --schedule` says are replayed.
 
     python3 rounds.py TIRC [--library libtirrt.so [--rounds 9] [--save FILE]] [--against FILE] [--seed N [--count 40]]
 
@@ -92,7 +92,7 @@ def run(*command):
 def predicted(tirc, row):
     """Cycles of the first loop with a schedule, or None."""
     try:
-        found = re.search(r"(\d+) cycles a round predicted", run(tirc, "explain", "--schedule", *arguments(row)))
+        found = re.search(r"(\d+) replayed", run(tirc, "explain", "--schedule", *arguments(row)))
     except subprocess.CalledProcessError:
         return None  # tiles that do not fit, if drawn
     return int(found[1]) if found else None

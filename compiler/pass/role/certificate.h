@@ -74,6 +74,7 @@ struct tir_certificate {
     uint32_t groups; // warpgroups
     uint32_t stages;
     int64_t cycles, source_cycles; // of a round; in the order of the source
+    int64_t replayed;              // of a round, played finer; nothing checks it
     int64_t words, registers;      // of a thread, that tiles take at most and that they may take
     int64_t shared;                // bytes that a CTA may have
     uint32_t fullest;              // the first slot where they take as many

@@ -111,12 +111,11 @@ static bool has_product(const struct tir_inst *inst)
 }
 
 // Cycles of the tensor cores for one of the warpgroups that share the product.
-static int64_t product_cycles(const struct schedule *s, const struct tir_pass_cx *cx,
-                              const struct tir_inst *dot)
+static int64_t product_cycles(const struct schedule *s, const struct tir_inst *dot)
 {
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *d = dot->results[0]->type;
     const int64_t products = d->shape[0] * d->shape[1] * a->shape[1];
-    return products / tir_products_a_cycle(&tir_costs[cx->target->card], a->elem) / s->groups;
+    return products / tir_products_a_cycle(s->cost, a->elem) / s->groups;
 }
 
 // Does inst give the same registers other names? A constant, which has no layout, has none.
@@ -128,26 +127,40 @@ static bool only_renames(const struct tir_inst *inst)
     return from && tir_layout_keeps_threads(from, inst->results[0]->type->layout);
 }
 
-static void add_work(const struct schedule *s, const struct tir_pass_cx *cx, struct schedule_op *op,
-                     const struct tir_inst *inst)
+// Cycles of a scheduler with its units. Of n registers that a reduction makes one of, it combines
+// n - 1.
+static int64_t busy_cycles(const struct tir_inst *inst, int64_t elements)
+{
+    const struct tir_work *work = tir_work_of(inst->op);
+    int64_t most = TIR_MAX(TIR_MAX(work->issue, work->mufu), work->half);
+    if (inst->op != TIR_OP_REDUCE)
+        return elements * most;
+    const enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
+    if (kind == TIR_WORD_kind_max || kind == TIR_WORD_kind_min)
+        most = tir_work_of(TIR_OP_MAX)->half;
+    const struct tir_layout *to = inst->results[0]->type->layout;
+    return TIR_MAX(elements - (to ? tir_layout_size(to, TIR_AXIS_REG) : 0), 0) * most;
+}
+
+static void add_work(const struct schedule *s, struct schedule_op *op, const struct tir_inst *inst)
 {
     if (tir_dot_on_warpgroups(inst)) {
         op->is_product = true;
-        op->tensor += product_cycles(s, cx, inst);
+        op->tensor += product_cycles(s, inst);
     } else if (!only_renames(inst)) {
         const struct tir_work *work = tir_work_of(inst->op);
         const int64_t elements = TIR_MAX(elements_of(inst), 1);
         op->issue += elements * work->issue;
         op->mufu += elements * work->mufu;
+        op->busy += busy_cycles(inst, elements);
     }
 }
 
-static void add_op(struct schedule *s, const struct tir_pass_cx *cx, struct tir_follow *indices,
-                   struct tir_inst *inst)
+static void add_op(struct schedule *s, struct tir_follow *indices, struct tir_inst *inst)
 {
     struct schedule_op op = {.inst = inst};
     tir_foreach_inst_within(in, inst)
-        add_work(s, cx, &op, in);
+        add_work(s, &op, in);
     for (uint32_t i = 0; i < inst->result_count && !shares_registers(inst); i++)
         op.words += words_of(indices, inst->results[i]);
     if (op.is_product && s->product_count < SCHEDULE_PRODUCTS)
@@ -256,6 +269,41 @@ static void add_edges(struct schedule *s)
         for (uint32_t k = 0; ring_of(inst) && k < i; k++)
             if (ring_of(s->ops.at[k].inst) == ring_of(inst))
                 add_edge(s, k, i, 0, TIR_NEED_TURN);
+    }
+}
+
+// Is v a tile of conditions on indices? It holds in all rounds but the last ones, or the first.
+static enum tir_answer is_mask(void *user, struct tir_value *v)
+{
+    static const bool is_logic[TIR_OP_COUNT] = {
+        [TIR_OP_LT] = true,        [TIR_OP_LE] = true,      [TIR_OP_GT] = true,
+        [TIR_OP_GE] = true,        [TIR_OP_AND] = true,     [TIR_OP_OR] = true,
+        [TIR_OP_NOT] = true,       [TIR_OP_RESHAPE] = true, [TIR_OP_PERMUTE] = true,
+        [TIR_OP_BROADCAST] = true,
+    };
+    if (v->type->elem != TIR_BOOL)
+        return is_index(user, v);
+    return v->def && is_logic[v->def->op] ? TIR_IF_OPERANDS : TIR_NO;
+}
+
+// Choices by masks, and what only they use. The pass split leaves most rounds without them.
+static void mark_seldom(struct schedule *s)
+{
+    struct tir_follow masks;
+    tir_follow_init(&masks, s->scratch, is_mask, NULL);
+    for (uint32_t op = (uint32_t)s->ops.len; op-- > 0;) {
+        const struct tir_inst *inst = s->ops.at[op].inst;
+        bool is_seldom = inst->op == TIR_OP_WHERE && tir_type_is_tile(inst->operands[0]->type) &&
+                         tir_follows(&masks, inst->operands[0]);
+        uint32_t uses = 0, seldom = 0;
+        vec_foreach(const struct schedule_edge, e, &s->edges)
+            if (e->first == op) {
+                uses++;
+                seldom += !e->distance && s->ops.at[e->later].is_seldom;
+            }
+        // What it chooses from is computed in all rounds.
+        s->ops.at[op].is_seldom = is_seldom || (uses && uses == seldom && inst->result_count &&
+                                                tir_follows(&masks, inst->results[0]));
     }
 }
 
@@ -578,7 +626,8 @@ static enum tir_change build(struct schedule *s, struct tir_pass_cx *cx,
 
 static enum tir_change visit(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *loop)
 {
-    struct schedule s = {.f = f, .scratch = cx->scratch, .loop = loop};
+    struct schedule s = {
+        .f = f, .scratch = cx->scratch, .cost = &tir_costs[cx->target->card], .loop = loop};
     struct tir_follow indices;
     tir_follow_init(&indices, cx->scratch, is_index, NULL);
     const struct tir_crew crew = tir_crew_of(f, loop);
@@ -590,10 +639,11 @@ static enum tir_change visit(struct tir_func *f, struct tir_pass_cx *cx, struct 
     s.registers -= TIR_BUDGET_FREE_REGISTERS;
     for (struct tir_inst *inst = loop->regions[0]->first; inst; inst = inst->next)
         if (inst->op != TIR_OP_YIELD)
-            add_op(&s, cx, &indices, inst);
+            add_op(&s, &indices, inst);
     if (!s.product_count || !s.groups)
         return TIR_UNCHANGED;
     add_edges(&s);
+    mark_seldom(&s);
     const bool is_choice = s.product_count > 1 || computes_operands(&s);
     const char *why = refusal(&s);
     if (why && is_choice)

@@ -14,6 +14,8 @@ struct schedule_op {
     struct tir_inst *inst;
     bool is_product;             // starts products on warpgroups
     int64_t tensor, issue, mufu; // cycles of the engines, for one warpgroup
+    int64_t busy;                // cycles of a scheduler with all its units, in the replay
+    bool is_seldom;              // split takes it out of all rounds but a few
     int64_t words;               // registers of a thread that its results take
     bool is_kept;                // it adds to its result of the round before, in the same registers
 };
@@ -27,6 +29,7 @@ struct schedule_edge {
 struct schedule {
     struct tir_func *f;
     struct tir_arena *scratch;
+    const struct tir_cost *cost;
     struct tir_inst *loop;
     VEC(struct schedule_op) ops;
     VEC(struct schedule_edge) edges;
@@ -49,6 +52,8 @@ struct schedule_order {
 
 // The cycles of a round and the registers of the order.
 void tir_schedule_time(const struct schedule *s, struct schedule_order *order);
+// The cycles of a round of a chosen order, played finer than orders are compared by.
+int64_t tir_schedule_replay(const struct schedule *s, const struct schedule_order *order);
 // The rounds that were counted; operations by slot.
 struct tir_run *tir_schedule_runs(const struct schedule *s, const struct schedule_order *order,
                                   struct tir_arena *arena);

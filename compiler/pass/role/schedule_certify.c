@@ -141,6 +141,7 @@ struct tir_certificate tir_schedule_certify(const struct schedule *s,
                                 .groups = tir_schedule_groups(s),
                                 .stages = order->is_rotated ? 2 : 1,
                                 .cycles = order->cycles,
+                                .replayed = tir_schedule_replay(s, order),
                                 .words = order->words,
                                 .registers = s->registers,
                                 .fullest = tir_schedule_fullest(s, order)};
