@@ -60,6 +60,22 @@ static void demand_of(struct wholes *w, const struct tir_inst *inst)
     }
 }
 
+void tir_compile_demand(struct tir_func *f, struct tir_value *const *conditions, uint32_t count)
+{
+    struct tir_inst *yield = tir_yield_of(f->host);
+    const uint32_t before = yield ? yield->operand_count : 0;
+    struct tir_value **values = arena_array(f->module->arena, struct tir_value *, before + count);
+    if (before)
+        memcpy(values, yield->operands, before * sizeof(*values));
+    if (count)
+        memcpy(values + before, conditions, count * sizeof(*values));
+    if (yield)
+        tir_remove(yield);
+    struct tir_builder b = tir_builder_at_end(f, f->host);
+    tir_build_yield(&b, values, before + count);
+    f->when_count += count;
+}
+
 void tir_compile_whole_tiles(struct tir_func *f)
 {
     struct wholes w = {.f = f};
@@ -73,16 +89,5 @@ void tir_compile_whole_tiles(struct tir_func *f)
             demand_of(&w, inst);
     if (w.never)
         return;
-    struct tir_inst *yield = tir_yield_of(f->host);
-    uint32_t count = yield ? yield->operand_count : 0;
-    struct tir_value **values =
-        arena_array(f->module->arena, struct tir_value *, count + w.conditions.len);
-    if (count)
-        memcpy(values, yield->operands, count * sizeof(*values));
-    memcpy(values + count, w.conditions.at, w.conditions.len * sizeof(*values));
-    if (yield)
-        tir_remove(yield);
-    struct tir_builder b = tir_builder_at_end(f, f->host);
-    tir_build_yield(&b, values, count + w.conditions.len);
-    f->when_count += w.conditions.len;
+    tir_compile_demand(f, w.conditions.at, w.conditions.len);
 }
