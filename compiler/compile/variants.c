@@ -10,7 +10,8 @@
 // offsets. If products run on warpgroups, tensor copies handle edges, so the first variant does
 // not need whole tiles. A kernel without a product is bound by memory; it has vectors or single
 // elements, each with offsets of 32 bits and of 64. Between them is one for tensors of one
-// dimension and any length: vectors but in the last tiles (edges.c).
+// dimension and any length: vectors but in the last tiles (edges.c); or one for whole rows that
+// begin anywhere: vectors but at their ends (askew.c).
 //
 // Variants share the blocks of their configuration as far as they can. Passes change copies.
 //
@@ -20,6 +21,7 @@
 #include "compile/variants.h"
 
 #include "base/bitset.h"
+#include "compile/askew.h"
 #include "compile/edges.h"
 #include "compile/whole.h"
 #include "ir/walk.h"
@@ -322,15 +324,19 @@ static void add_others(struct tir_context *cx, const struct tir_request *request
     if (!is_one_of_many)
         any = tir_func_share(f);
     align_rows(cx, f);
-    struct tir_func *edges = NULL;
-    if (!is_one_of_many && !request->options.dim_count)
+    struct tir_func *edges = NULL, *askew = NULL;
+    if (!is_one_of_many && !request->options.dim_count) {
         edges = tir_compile_edges(f);
+        askew = edges ? NULL : tir_compile_askew(any);
+    }
     const uint32_t vectors = take_vector16(f);
     if (!is_one_of_many)
         wide = tir_func_share(f);
     add(cx, kernel, f, DENSE_FACTS | vectors, "", cost);
     if (edges)
         add(cx, kernel, edges, DENSE_FACTS, "__edges", cost);
+    if (askew)
+        add(cx, kernel, askew, DENSE_FACTS, "__askew", cost);
     if (narrow) // beside a product's __edges
         add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow", cost);
     if (is_one_of_many)
@@ -357,6 +363,15 @@ void tir_compile_variants(struct tir_context *cx, const struct tir_request *requ
         add_others(cx, request, kernel, f, cost);
 }
 
+// Do its tiles turn until vectors lie aligned (askew.c)?
+static bool is_askew(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (tir_attr_find(inst, TIR_ATTR_begins))
+            return true;
+    return false;
+}
+
 void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f)
 {
     static const struct {
@@ -371,7 +386,8 @@ void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f
         separator = ", ";
     }
     if (f->when_count > f->own_count) {
-        tir_text_format(out, "%stiles are whole", separator);
+        tir_text_format(out, "%s%s", separator,
+                        is_askew(f) ? "rows end a vector before their tiles" : "tiles are whole");
         separator = ", ";
     }
     for (size_t i = 0; i < TIR_COUNT_OF(facts); i++)

@@ -467,7 +467,13 @@ void tir_interp_stride(struct interp *in, const struct tir_inst *inst)
         to[i].i = b->stride[tir_attr_int(inst, TIR_ATTR_axis, 0)];
 }
 
-// The interpreter's own memory is aligned.
+void tir_interp_askew(struct interp *in, const struct tir_inst *inst)
+{
+    union tir_number *to = tir_interp_write(in, tir_result(inst)); // its memory is aligned
+    for (uint32_t i = 0; i < in->lanes; i++)
+        to[i].i = 0;
+}
+
 void tir_interp_alignment(struct interp *in, const struct tir_inst *inst)
 {
     const struct tir_value *tensor = inst->operands[0];

@@ -119,6 +119,7 @@ bool tir_interp_step(enum tir_elem elem, int64_t *x, int64_t step);
     X(WAIT_GROUP, nothing)            \
     X(STRIDE, stride)                 \
     X(ALIGNMENT, alignment)           \
+    X(ASKEW, askew)                   \
     X(TILES, tiles)                   \
     X(FOR, for)                       \
     X(IF, if)                         \

@@ -212,7 +212,8 @@ static const struct tir_type *rule_i32(struct tir_query *q)
     int64_t axis = tir_attr_int(q->inst, TIR_ATTR_axis, 0);
     if (axis < 0 || axis > 2)
         return tir_infer_refuse(q, "a grid has axes 0 to 2");
-    if (q->inst->op == TIR_OP_ALIGNMENT && tir_infer_operand(q, 0)->space != TIR_SPACE_GLOBAL)
+    const bool of_tensor = q->inst->op == TIR_OP_ALIGNMENT || q->inst->op == TIR_OP_ASKEW;
+    if (of_tensor && tir_infer_operand(q, 0)->space != TIR_SPACE_GLOBAL)
         return tir_infer_refuse(q, "%s is not a tensor",
                                 tir_infer_text(q, tir_infer_operand(q, 0)));
     if (q->inst->op == TIR_OP_FIRST_CTAID && !tir_infer_response(q))

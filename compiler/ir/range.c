@@ -209,6 +209,8 @@ static struct known evaluate(struct tir_ranges *r, const struct tir_inst *inst)
     case TIR_OP_NUM_CTAS:
     case TIR_OP_NUM_CLUSTERS:
         return (struct known){1, INT32_MAX, 1};
+    case TIR_OP_ASKEW:
+        return (struct known){0, 15, 1};
     case TIR_OP_ALIGNMENT:
         return (struct known){0, 16, 1};
     case TIR_OP_STRIDE:

@@ -107,7 +107,9 @@ const struct tir_layout *tir_solver_blocked_access(struct solver *s, const struc
                                                    const struct tir_type *t)
 {
     bool shared = tir_ref_base(access)->type->space == TIR_SPACE_SHARED;
-    uint32_t vectors = shared ? 16 : tir_tensor_begin(s->f, tir_ref_base(access));
+    uint32_t begins = (uint32_t)TIR_MAX(tir_attr_int(access, TIR_ATTR_begins, 0),
+                                        tir_attr_int(access, TIR_ATTR_askew, 0));
+    uint32_t vectors = shared ? 16 : TIR_MAX(begins, tir_tensor_begin(s->f, tir_ref_base(access)));
     return tir_solver_blocked(s, t, tir_contiguous_dim(access, t->rank), vectors);
 }
 
@@ -267,6 +269,7 @@ struct access { // to memory, of a tile
     int64_t size;
     uint32_t place;              // in the program
     const struct access *widest; // find_widest
+    int64_t begins;              // bytes of vectors that the ends of rows may cut
 };
 
 static int compare_accesses(const void *a, const void *b)
@@ -274,6 +277,8 @@ static int compare_accesses(const void *a, const void *b)
     const struct access *x = a, *y = b;
     if (x->size != y->size)
         return x->size < y->size ? 1 : -1;
+    if (x->begins != y->begins)
+        return x->begins < y->begins ? 1 : -1;
     return x->place < y->place ? -1 : 1;
 }
 
@@ -305,7 +310,7 @@ static void find_widest(struct access *accesses, uint32_t count)
     struct access *widest = NULL;
     for (uint32_t i = count; i--;) {
         struct access *it = &accesses[i];
-        if (widest && widest->size != it->size)
+        if (widest && (widest->size != it->size || widest->begins != it->begins))
             widest = NULL;
         if (is_of_tensor(it) && (!widest || bits_of(it) >= bits_of(widest)))
             widest = it;
@@ -313,13 +318,15 @@ static void find_widest(struct access *accesses, uint32_t count)
     }
 }
 
-// The largest tile first, and of equals the one that comes first.
+// The largest tile first, and of equals those of vectors that may be cut, beside which others are
+// moved element by element; then the one that comes first.
 static void anchor_accesses(struct solver *s)
 {
     VEC(struct access) accesses = {0};
     tir_foreach_inst(inst, s->f) {
         struct tir_value *v = tir_solver_accessed(inst);
-        struct access access = {inst, v ? tir_type_count(v->type) : 0, accesses.len, NULL};
+        struct access access = {inst, v ? tir_type_count(v->type) : 0, accesses.len, NULL,
+                                tir_attr_int(inst, TIR_ATTR_begins, 0)};
         if (v && tir_solver_needs_layout(v))
             vec_push(s->cx->scratch, &accesses, access);
     }

@@ -38,6 +38,8 @@ struct global {
     uint32_t rank, bytes; // of the tensor; of an element
     struct side sides[TIR_MAX_RANK];
     struct lower_vector vector; // elements that move together
+    bool is_askew;              // vectors of a row lie anywhere
+    struct tir_value *past;     // elements from multiples of memory to them; NULL: other accesses
     const char *limit;          // why not more
     struct tir_value *at;       // bytes: the thread's part over all dimensions without index tiles
     // Copies in a pipelined loop live among many registers: each address is a step from the one
@@ -90,6 +92,26 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
     s->bound.position = position;
 }
 
+// Elements from a multiple of so many bytes, at most 16, to the start of the slice, of which the
+// thread's vectors are whole vectors away.
+static struct tir_value *past_of(struct global *g, uint32_t multiple)
+{
+    struct lower *lo = g->lo;
+    struct tir_value *past = tir_build1(&lo->b, TIR_OP_ASKEW, lo->i32, &g->base, 1);
+    past = tir_lower_cast(lo, &lo->b, past, lo->index);
+    for (uint32_t t = 0; t < g->rank; t++) {
+        struct tir_value *part = tir_lower_narrowed(lo, g->sides[t].index, lo->index);
+        if (t + 1 < g->rank) {
+            struct tir_value *stride = tir_build1(&lo->b, TIR_OP_STRIDE, lo->i64, &g->base, 1);
+            tir_set_int(lo->f, stride->def, TIR_ATTR_axis, t);
+            part = tir_lower_mul(lo, &lo->b, part, tir_lower_cast(lo, &lo->b, stride, lo->index));
+        }
+        past = tir_lower_add(lo, &lo->b, past, part);
+    }
+    return tir_binary(&lo->b, TIR_OP_AND, past,
+                      tir_const_int(lo->f, past->type, multiple / g->bytes - 1));
+}
+
 // How many registers move together.
 static void set_vector(struct global *g)
 {
@@ -108,6 +130,14 @@ static void set_vector(struct global *g)
     struct lower_vector run = tir_lower_neighbours(l, s->tile_dim, vector);
     if (run.count == 1) {
         g->limit = "a thread has no two neighbours";
+        return;
+    }
+    const bool is_askew = tir_attr_find(g->inst, TIR_ATTR_askew);
+    if ((is_askew || tir_attr_find(g->inst, TIR_ATTR_begins)) && run.count * g->bytes == 16) {
+        g->limit = NULL;
+        g->vector = run;
+        g->is_askew = is_askew;
+        g->past = past_of(g, is_askew ? 8 : 16);
         return;
     }
     uint64_t divisor = tir_range_divisor(g->lo->ranges, s->index);
@@ -195,7 +225,8 @@ static struct lower_place element_at(struct global *g, uint32_t reg)
             step_to(g, s, c);
         else if (c)
             e.at = tir_lower_add(lo, &lo->b, e.at, tir_lower_mul_const(lo, &lo->b, s->stride, c));
-        e.pred = tir_lower_and(lo, e.pred, tir_lower_bound_at(lo, &s->bound, c));
+        if (!g->past || t + 1 < g->rank)
+            e.pred = tir_lower_and(lo, e.pred, tir_lower_bound_at(lo, &s->bound, c));
     }
     e.at = tir_lower_add(lo, &lo->b, g->by_steps ? g->stepped : e.at, gathered);
     return e;
@@ -265,6 +296,12 @@ struct access {
     struct global global;
 };
 
+// Of a row that begins and ends anywhere.
+static bool is_of_row(const struct access *a)
+{
+    return !a->walk && a->global.past;
+}
+
 // Whether registers that move together are all in the mask or all outside: where the mask was
 // repeated along their dimension they have one value of it.
 static bool is_mask_of_vectors(struct lower *lo, const struct access *a)
@@ -293,6 +330,7 @@ static void open_access(struct lower *lo, const struct tir_inst *inst, const str
     }
     if (mask && tir_type_is_tile(mask->type) && !is_mask_of_vectors(lo, a)) {
         a->vector.count = 1;
+        a->global.past = NULL;
         a->global.limit = "the mask may separate them";
     }
 }
@@ -353,6 +391,57 @@ static struct lower_place place_of(struct lower *lo, struct access *a, uint32_t 
     return p;
 }
 
+// Rows that begin and end anywhere (askew.c).
+static struct lower_row row_of(struct lower *lo, const struct access *a)
+{
+    const struct global *g = &a->global;
+    const struct lower_bound *bound = &g->sides[g->rank - 1].bound;
+    struct tir_value *zero = tir_const_int(lo->f, bound->position->type, 0);
+    struct lower_row row = {.elem = g->elem, .is_askew = g->is_askew, .past = g->past};
+    row.before = tir_binary(&lo->b, TIR_OP_SUB, zero, bound->position);
+    row.after = tir_binary(&lo->b, TIR_OP_SUB, bound->extent, bound->position);
+    if (!g->is_askew)
+        row.lies = tir_binary(&lo->b, TIR_OP_EQ, g->past, zero);
+    return row;
+}
+
+static struct lower_piece *pieces_of(struct lower *lo, struct access *a, struct tir_value *owner,
+                                     struct tir_value *stored)
+{
+    const struct global *g = &a->global;
+    struct lower_piece *pieces = arena_array(lo->cx->scratch, struct lower_piece, a->count),
+                       *p = pieces;
+    for (uint32_t r = 0; r < a->count; r++) {
+        if (!tir_lower_leads(a->vector, r))
+            continue;
+        int64_t coord[TIR_MAX_RANK];
+        tir_layout_coord(a->layout, (struct tir_layout_at){{r, 0, 0}}, coord);
+        p->column = coord[g->sides[g->rank - 1].tile_dim];
+        p->place = place_of(lo, a, r);
+        p->place.pred = tir_lower_and(lo, owner, p->place.pred);
+        for (uint32_t i = 0; stored && i < a->vector.count; i++)
+            p->elements[i] = tir_lower_register(lo, stored, tir_lower_together(a->vector, r, i));
+        p++;
+    }
+    return pieces;
+}
+
+static void load_row(struct lower *lo, struct access *a, struct tir_value *pad,
+                     struct tir_value **out)
+{
+    struct lower_row row = row_of(lo, a);
+    row.pad = pad ? tir_const_element(lo->f, pad) : NULL;
+    struct lower_piece *pieces = pieces_of(lo, a, NULL, NULL), *p = pieces;
+    tir_lower_load_row(lo, &row, pieces, a->count / a->vector.count);
+    for (uint32_t r = 0; r < a->count; r++) {
+        if (!tir_lower_leads(a->vector, r))
+            continue;
+        for (uint32_t i = 0; i < a->vector.count; i++)
+            out[tir_lower_together(a->vector, r, i)] = p->elements[i];
+        p++;
+    }
+}
+
 void tir_lower_load(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *result = inst->results[0], *pad = inst->operands[TIR_LOAD_PAD];
@@ -360,7 +449,10 @@ void tir_lower_load(struct lower *lo, struct tir_inst *inst)
     open_access(lo, inst, result->type, inst->operands[TIR_LOAD_MASK], &a);
     tell_width(lo, inst, &a);
     struct tir_value **out = tir_lower_new_registers(lo, a.count);
-    for (uint32_t r = 0; r < a.count; r++) {
+    const bool is_row = is_of_row(&a);
+    if (is_row)
+        load_row(lo, &a, pad, out);
+    for (uint32_t r = 0; !is_row && r < a.count; r++) {
         if (!tir_lower_leads(a.vector, r))
             continue;
         struct lower_place p = place_of(lo, &a, r);
@@ -389,6 +481,11 @@ void tir_lower_store(struct lower *lo, struct tir_inst *inst)
     tell_width(lo, inst, &a);
     struct tir_value *owner =
         tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL ? NULL : writer(lo, inst, a.layout);
+    if (is_of_row(&a)) {
+        const struct lower_row row = row_of(lo, &a);
+        tir_lower_store_row(lo, &row, pieces_of(lo, &a, owner, v), a.count / a.vector.count);
+        return;
+    }
     for (uint32_t r = 0; r < a.count; r++) {
         if (!tir_lower_leads(a.vector, r))
             continue;

@@ -218,6 +218,27 @@ int64_t tir_lower_part_byte(const struct lower_part *part, const int64_t coord[T
 struct tir_value *tir_lower_remote(struct lower *lo, struct tir_value *buffer,
                                    struct tir_value *cta);
 
+// Rows that begin and end anywhere in memory (askew.c).
+struct lower_row {
+    enum tir_elem elem; // of 8 to 32 bits
+    bool is_askew;      // pieces lie anywhere; else at multiples of 16 bytes, if `lies` holds
+    // Column c, but for the thread's part, is in the row where before <= c < after.
+    struct tir_value *before, *after;
+    struct tir_value *past; // if is_askew, elements from a multiple of 8 bytes to each piece
+    struct tir_value *lies;
+    struct tir_value *pad; // what loads have outside of the row; NULL: 0
+};
+struct lower_piece {          // 16 bytes of a row
+    struct lower_place place; // of its first element; pred: whether there is such a row
+    int64_t column;           // of that, but for the thread's part
+    struct tir_value *elements[16];
+    struct tir_value *words[8], *whole, *cut; // askew.c's own
+};
+void tir_lower_load_row(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
+                        uint32_t count);
+void tir_lower_store_row(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
+                         uint32_t count);
+
 void tir_lower_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_store(struct lower *lo, struct tir_inst *inst);
 void tir_lower_atomic(struct lower *lo, struct tir_inst *inst);

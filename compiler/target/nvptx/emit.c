@@ -357,11 +357,21 @@ static void emit_alignment(struct emit *e, const struct tir_inst *inst)
     tir_emit_set(e, inst->results[0], alignment_of(e, inst));
 }
 
+static void emit_askew(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *tensor = inst->operands[0];
+    V at = LLVMBuildPtrToInt(e->b, tir_emit_value(e, tensor), e->ll->i64, "");
+    at = LLVMBuildAnd(e->b, LLVMBuildTrunc(e->b, at, e->ll->i32, ""), tir_emit_i32(e, 15), "");
+    const uint32_t bytes = TIR_MAX(1, tir_elems[tensor->type->elem].bits / 8);
+    tir_emit_set(e, inst->results[0], LLVMBuildUDiv(e->b, at, tir_emit_i32(e, bytes), ""));
+}
+
 static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_YIELD] = emit_nothing,
     [TIR_OP_ASSUME] = emit_nothing,
     [TIR_OP_STRIDE] = emit_stride,
     [TIR_OP_ALIGNMENT] = emit_alignment,
+    [TIR_OP_ASKEW] = emit_askew,
     // emit_arith.c
     [TIR_OP_ADD] = tir_emit_arith,
     [TIR_OP_SUB] = tir_emit_arith,

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The variant for whole rows that begin anywhere. Of a dense tensor with rows of an odd length few
+// rows begin aligned, and an element at a time a row takes eight times as many accesses. But the
+// vectors of memory that a row lies in are aligned, so threads take these: the tile turns until
+// they are vectors of the tile.
+//     for m in tiles(M) { Y[m:+1, 0:+4096] = f(X[m:+1, 0:+4096]); }
+// becomes, where N + 7 <= 4096,
+//     for m in tiles(M) {
+//         let s = askew(Y) + m * stride(Y, 0) & 7;       // elements from a multiple of 16 bytes on
+//         Y[m:+1, (0 - s):+4096] = f(X[m:+1, (0 - s):+4096]);
+//     }
+// Element c of a turned tile is what element c - s was, and the first s are what the last ones
+// were. That is all that changes: the numbers that an iota counts turn too, so that masks say the
+// same of each element, and what lies in front of the row is outside of the tensor, as what lies
+// behind it was. So an operation that treats all elements alike, or combines them in any order,
+// stays as it is. Others have no such variant.
+//
+// The rows of other tensors mostly begin as those of Y do; where they do not, their elements are
+// moved by themselves. Vectors that all rows share, such as weights, are put together of two
+// (pass/lower/askew.c).
+
+#include "compile/askew.h"
+
+#include "base/vec.h"
+#include "compile/whole.h"
+#include "ir/walk.h"
+#include "pass/layout/extents.h"
+
+enum { VECTOR = 16 }; // bytes
+
+struct askew {
+    struct tir_func *f;
+    struct tir_inst *tiles;
+    struct tir_extents extents;
+    const struct tir_inst *row;         // an access whose rows say how far the tiles turn
+    const struct tir_tile_dim *columns; // that turn
+    int64_t count;                      // of them
+    VEC(struct tir_inst *) accesses;    // along them
+    VEC(struct tir_inst *) iotas;
+};
+
+static bool turns(const struct askew *a, struct tir_tile_dim *dim)
+{
+    return tir_tile_dim_class(dim) == a->columns;
+}
+
+// The dimensions of the tile that is loaded or stored; NULL: a scalar.
+static struct tir_tile_dim *accessed(const struct askew *a, const struct tir_inst *access)
+{
+    const uint32_t value = TIR_STORE_VALUE;
+    if (access->op == TIR_OP_LOAD)
+        return a->extents.of[access->results[0]->id];
+    return tir_type_is_tile(access->operands[value]->type)
+               ? tir_extents_at(&a->extents, access, value)
+               : NULL;
+}
+
+// Has the access a part of one row, from its beginning on?
+static bool is_row(const struct tir_inst *access)
+{
+    const struct tir_type *t = tir_ref_base(access)->type;
+    const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
+    struct tir_value *const *indices = tir_ref_indices(access);
+    int64_t start;
+    for (uint32_t d = 0; box && d + 1 < t->rank; d++)
+        if (box->list[d] != 0 && box->list[d] != 1)
+            return false;
+    return box && box->list[t->rank - 1] > 1 && tir_elems[t->elem].bits >= 8 &&
+           tir_elems[t->elem].bits <= 32 && t->elem != TIR_BOOL &&
+           tir_is_const_int(indices[t->rank - 1], &start) && !start;
+}
+
+// Are both rows of the same number?
+static bool is_same_row(const struct tir_inst *a, const struct tir_inst *b)
+{
+    const uint32_t rank = tir_ref_base(a)->type->rank;
+    if (tir_ref_base(b)->type->rank != rank || rank == 1)
+        return false;
+    for (uint32_t d = 0; d + 1 < rank; d++)
+        if (tir_ref_indices(a)[d] != tir_ref_indices(b)[d])
+            return false;
+    return true;
+}
+
+// Is the number of the row known where a tile begins?
+static bool is_known(const struct askew *a, const struct tir_inst *access)
+{
+    for (uint32_t d = 0; d + 1 < tir_ref_base(access)->type->rank; d++) {
+        const struct tir_value *at = tir_ref_indices(access)[d];
+        const struct tir_inst *maker = at->kind == TIR_VALUE_ARG ? at->block->owner : at->def;
+        if (maker && maker != a->tiles && tir_is_inside(maker, a->tiles))
+            return false;
+    }
+    return true;
+}
+
+// A row that is stored, or else loaded.
+static bool find_row(struct askew *a)
+{
+    tir_foreach_inst_in(inst, a->tiles->regions[0]) {
+        if ((inst->op != TIR_OP_STORE && inst->op != TIR_OP_LOAD) ||
+            !tir_param_of(a->f, tir_ref_base(inst)) || !is_row(inst) || !is_same_row(inst, inst) ||
+            !is_known(a, inst))
+            continue;
+        const bool is_better = !a->row || (inst->op == TIR_OP_STORE && a->row->op == TIR_OP_LOAD);
+        if (is_better)
+            a->row = inst;
+    }
+    if (!a->row)
+        return false;
+    const struct tir_attr *box = tir_attr_find(a->row, TIR_ATTR_box);
+    const uint32_t last = box->list_count - 1;
+    a->columns = tir_tile_dim_class(&accessed(a, a->row)[tir_slice_dim(a->row, last)]);
+    a->count = box->list[last];
+    return !a->columns->keeper;
+}
+
+// Notes an access that turns. False: it is none of a tensor, or begins elsewhere.
+static bool note_access(struct askew *a, struct tir_inst *inst)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    struct tir_tile_dim *dims = accessed(a, inst);
+    bool any = false;
+    for (uint32_t d = 0; dims && d < box->list_count; d++) {
+        int64_t start;
+        if (box->list[d] <= 1 || !turns(a, &dims[tir_slice_dim(inst, d)]))
+            continue;
+        if (!tir_param_of(a->f, tir_ref_base(inst)) || tir_slice_stride(inst, d) != 1 ||
+            !tir_is_const_int(tir_ref_indices(inst)[d], &start) || start)
+            return false;
+        any = true;
+    }
+    if (any)
+        vec_push(a->f->module->arena, &a->accesses, inst);
+    return true;
+}
+
+// Is the operation the same on tiles that are turned?
+static bool note(struct askew *a, struct tir_inst *inst)
+{
+    const int64_t axis = tir_attr_int(inst, TIR_ATTR_axis, 0);
+    switch (inst->op) {
+    case TIR_OP_LOAD:
+    case TIR_OP_STORE:
+    case TIR_OP_ATOMIC:
+        return note_access(a, inst);
+    case TIR_OP_IOTA:
+        if (!turns(a, &a->extents.of[inst->results[0]->id][axis]))
+            return true;
+        vec_push(a->f->module->arena, &a->iotas, inst);
+        return tir_elem_is_int(inst->results[0]->type->elem) &&
+               tir_elems[inst->results[0]->type->elem].bits >= 32;
+    case TIR_OP_REDUCE: // a function need not commute
+        return tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) != TIR_WORD_kind_user ||
+               !turns(a, &tir_extents_at(&a->extents, inst, TIR_REDUCE_X)[axis]);
+    case TIR_OP_ROLE:
+    case TIR_OP_SCOPE:
+    case TIR_OP_SCAN:
+    case TIR_OP_EXTRACT:
+    case TIR_OP_DOT:
+        return false;
+    default: // an operation without a rule has kept the columns
+        return true;
+    }
+}
+
+static bool note_all(struct askew *a)
+{
+    vec_foreach(const struct tir_tile_link, it, &a->extents.links)
+        if (turns(a, it->inner) || turns(a, it->outer))
+            return false;
+    tir_foreach_inst(inst, a->f)
+        if (!note(a, inst))
+            return false;
+    vec_foreach(struct tir_inst *, it, &a->accesses)
+        if (!tir_is_inside(*it, a->tiles))
+            return false;
+    vec_foreach(struct tir_inst *, it, &a->iotas)
+        if (!tir_is_inside(*it, a->tiles))
+            return false;
+    return true;
+}
+
+// A scalar, or a tile of one.
+static bool is_number(const struct tir_value *pad)
+{
+    return pad->kind == TIR_VALUE_CONST;
+}
+
+// May be moved in vectors, as they lie in memory.
+static bool is_moved(const struct askew *a, const struct tir_inst *access)
+{
+    const struct tir_value *pad = access->op == TIR_OP_LOAD ? access->operands[TIR_LOAD_PAD] : NULL;
+    return access->op != TIR_OP_ATOMIC && is_row(access) && (!pad || is_number(pad)) &&
+           is_same_row(a->row, access) &&
+           (access->op == TIR_OP_STORE || tir_is_only_read(a->f, tir_ref_base(access)));
+}
+
+static int64_t elements_of(const struct tir_inst *access)
+{
+    return VECTOR * 8 / tir_elems[tir_ref_base(access)->type->elem].bits;
+}
+
+// May be loaded in vectors that lie anywhere.
+static bool is_put_together(const struct askew *a, const struct tir_inst *access)
+{
+    return access->op == TIR_OP_LOAD && is_row(access) && !access->operands[TIR_LOAD_PAD] &&
+           !access->operands[TIR_LOAD_MASK] && tir_is_only_read(a->f, tir_ref_base(access));
+}
+
+// The row of the most elements in a vector: where it begins aligned, so do the others.
+static void choose_row(struct askew *a)
+{
+    vec_foreach(struct tir_inst *, it, &a->accesses)
+        if (is_moved(a, *it) && elements_of(*it) > elements_of(a->row))
+            a->row = *it;
+}
+
+static struct tir_value *extent_of(const struct askew *a, const struct tir_inst *access, uint32_t d)
+{
+    const struct tir_param_dim *dim = &tir_param_of(a->f, tir_ref_base(access))->dims[d];
+    return dim->dim >= 0 ? a->f->dims[dim->dim].value : tir_const_index(a->f, dim->constant);
+}
+
+// Elements from where a tensor begins to the row of an access.
+static struct tir_value *row_of(struct tir_builder *b, const struct tir_inst *access)
+{
+    struct tir_value *base = tir_ref_base(access), *sum = NULL;
+    const struct tir_type *i64 = tir_type_scalar(b->f->module->types, TIR_I64);
+    for (uint32_t d = 0; d + 1 < base->type->rank; d++) {
+        struct tir_value *stride = tir_build1(b, TIR_OP_STRIDE, i64, &base, 1);
+        tir_set_int(b->f, stride->def, TIR_ATTR_axis, d);
+        struct tir_value *part = tir_binary(b, TIR_OP_MUL, tir_ref_indices(access)[d], stride);
+        sum = sum ? tir_binary(b, TIR_OP_ADD, sum, part) : part;
+    }
+    return sum;
+}
+
+// Elements from a multiple of 16 bytes to where the row begins.
+static struct tir_value *askew_of(struct tir_builder *b, const struct tir_inst *access)
+{
+    struct tir_types *types = b->f->module->types;
+    struct tir_value *base = tir_ref_base(access);
+    struct tir_value *at = tir_build1(b, TIR_OP_ASKEW, tir_type_scalar(types, TIR_I32), &base, 1);
+    at = tir_build1(b, TIR_OP_CAST, tir_type_scalar(types, TIR_I64), &at, 1);
+    at = tir_binary(b, TIR_OP_ADD, at, row_of(b, access));
+    return tir_binary(b, TIR_OP_AND, at, tir_const_index(b->f, elements_of(access) - 1));
+}
+
+// Makes it a condition of the launch that the columns which turn to the front are outside of all
+// tensors. False: they are not.
+static bool demand_room(const struct askew *a)
+{
+    const int64_t most = a->count - elements_of(a->row) + 1;
+    struct tir_builder b = tir_builder_at_end(a->f, a->f->host);
+    b.before = tir_yield_of(a->f->host);
+    VEC(struct tir_value *) extents = {0};
+    vec_foreach(struct tir_inst *, it, &a->accesses) {
+        const struct tir_attr *box = tir_attr_find(*it, TIR_ATTR_box);
+        for (uint32_t d = 0; d < box->list_count; d++)
+            if (box->list[d] > 1 && turns(a, &accessed(a, *it)[tir_slice_dim(*it, d)])) {
+                struct tir_value *extent = extent_of(a, *it, d);
+                int64_t size;
+                if (tir_is_const_int(extent, &size) && size > most)
+                    return false;
+                bool is_new = extent->kind != TIR_VALUE_CONST;
+                vec_foreach(struct tir_value *, other, &extents)
+                    is_new &= *other != extent;
+                if (is_new)
+                    vec_push(a->f->module->arena, &extents, extent);
+            }
+    }
+    vec_foreach(struct tir_value *, it, &extents)
+        *it = tir_binary(&b, TIR_OP_LE, *it, tir_const_index(a->f, most));
+    tir_compile_demand(a->f, extents.at, extents.len);
+    return true;
+}
+
+static void turn_access(const struct askew *a, struct tir_inst *access, struct tir_value *by)
+{
+    const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
+    struct tir_builder b = tir_builder_before(a->f, access);
+    const bool moves = is_moved(a, access), is_apart = is_put_together(a, access);
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] > 1 && turns(a, &accessed(a, access)[tir_slice_dim(access, d)]))
+            tir_ref_indices(access)[d] = tir_binary(&b, TIR_OP_SUB, tir_const_index(a->f, 0), by);
+    if (moves)
+        tir_set_int(a->f, access, TIR_ATTR_begins, VECTOR);
+    else if (is_apart)
+        tir_set_int(a->f, access, TIR_ATTR_askew, VECTOR);
+}
+
+// The column that element c has: c - by, and of those below 0 the last ones.
+static void turn_iota(const struct askew *a, struct tir_inst *iota, struct tir_value *by)
+{
+    struct tir_value *c = iota->results[0];
+    const struct tir_type *scalar = tir_type_scalar(a->f->module->types, c->type->elem);
+    struct tir_builder b = tir_builder_before(a->f, iota->next);
+    struct tir_value *shift = tir_build1(&b, TIR_OP_CAST, scalar, &by, 1);
+    shift = tir_build1(&b, TIR_OP_BROADCAST, c->type, &shift, 1);
+    struct tir_value *column = tir_binary(&b, TIR_OP_SUB, c, shift);
+    struct tir_value *last =
+        tir_binary(&b, TIR_OP_ADD, column, tir_const_int(a->f, c->type, a->count));
+    struct tir_value *choice[] = {tir_binary(&b, TIR_OP_LT, c, shift), last, column};
+    struct tir_value *turned = tir_build1(&b, TIR_OP_WHERE, c->type, choice, 3);
+    tir_replace_later_uses(c, turned);
+    column->def->operands[0] = c;
+    choice[0]->def->operands[0] = c;
+}
+
+static bool turn(const struct askew *a)
+{
+    if (!demand_room(a))
+        return false;
+    struct tir_builder b = tir_builder_before(a->f, a->tiles->regions[0]->first);
+    struct tir_value *by = askew_of(&b, a->row);
+    vec_foreach(struct tir_inst *, it, &a->accesses)
+        turn_access(a, *it, by);
+    vec_foreach(struct tir_inst *, it, &a->iotas)
+        turn_iota(a, *it, by);
+    return true;
+}
+
+struct tir_func *tir_compile_askew(struct tir_func *f)
+{
+    struct askew a = {.f = tir_func_clone(f)};
+    tir_foreach_inst(inst, a.f)
+        if (inst->op == TIR_OP_TILES)
+            a.tiles = inst;
+    if (!a.tiles || a.f->grid_count)
+        return NULL;
+    tir_extents_find(&a.extents, a.f, a.f->module->arena);
+    if (!find_row(&a) || !note_all(&a))
+        return NULL;
+    choose_row(&a);
+    return turn(&a) ? a.f : NULL;
+}

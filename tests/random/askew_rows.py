@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random kernels of whole rows that begin anywhere, on the emulator against the interpreter.
+
+Usage: askew_rows.py TIRC [--seed N] [--count N]
+
+Each tile has a row of tensors of several element types for itself. Its statements load rows and vectors that all rows share,
+combine them, mask them by their columns, reduce them and store rows of any type. Rows have any length, and tensors begin
+anywhere: so vectors of memory are cut where rows begin and end, and lie anywhere beside each other. All numbers are exact,
+and the emulator finds what is touched outside of a tensor. Seed 0 is that of the day. A failing program is printed, with
+the command that runs it.
+"""
+
+import random
+import sys
+
+import seeds
+
+ARCHS = ["sm_80", "sm_90a", "sm_100a"]
+TYPES = ["f32", "bf16", "f16", "i32", "i16", "i8", "u8"]
+COLS = [64, 128, 256, 512, 1000, 1024, 1536]
+REDUCTIONS = ["rowsum", "rowmax", "rowmin"]
+
+
+class Program:
+    def __init__(self, seed):
+        self.rng = rng = random.Random(seed)
+        self.cols = rng.choice(COLS)
+        self.threads = rng.choice([32, 64, 128])
+        self.deep = rng.random() < 0.2  # tensors of three dimensions
+        self.tensors = {}
+        self.values = 0
+
+    def tensor(self, kind, dims, direction=""):
+        name = f"{kind}{len(self.tensors)}"
+        self.tensors[name] = (self.rng.choice(TYPES), dims, direction)
+        return name
+
+    def row(self, name):
+        row = self.rng.choice(["m", "m", "m", "m", "M - 1 - m"])
+        return f"{name}[{'b, ' if self.deep else ''}{row}:+1, 0:+{self.cols}]"
+
+    def rows_of(self):
+        return ["B", "M", "N"] if self.deep else ["M", "N"]
+
+    def load(self):
+        rng = self.rng
+        if rng.random() < 0.3:
+            name = self.tensor("W", ["N"])
+            return f"i32({name}[None, 0:+{self.cols}])"
+        name = self.tensor("X", self.rows_of())
+        pad = rng.choice([None, None, 1, 3])
+        part = self.row(name)
+        return f"i32(load({part}, pad = {pad}))" if pad and self.tensors[name][0] not in ("u8",) else f"i32({part})"
+
+    def statement(self, names):
+        rng = self.rng
+        a, b = rng.choice(names), rng.choice(names)
+        return rng.choice([
+            f"{a} + {b}", f"{a} - {b}", f"max({a}, {b})",
+            f"where({a} < {b}, {a}, {b} + 1)",
+            f"where(cols({a}) < N, {a}, {rng.randint(0, 3)})",
+            f"where(cols({a}) % {rng.randint(2, 5)} == 0, {a}, {b})",
+            f"where(cols({a}) + {rng.randint(1, 40)} < N, {a}, 0)",
+            f"{a} + i32({rng.choice(REDUCTIONS)}({b}) % 7)",
+            f"{a} - i32(rowsum(where(cols({b}) < N, {b}, 0)) % 5)",
+        ])
+
+    def text(self):
+        rng, lines, names = self.rng, [], []
+        for _ in range(rng.randint(1, 3)):
+            names.append(f"v{len(names)}")
+            lines.append(f"let {names[-1]} = {self.load()};")
+        for _ in range(rng.randint(1, 5)):
+            lines.append(f"let v{len(names)} = {self.statement(names)};")
+            names.append(f"v{len(names)}")
+        for _ in range(rng.choice([1, 1, 2])):
+            name = self.tensor("Y", self.rows_of(), "out ")
+            value = f"min(max({rng.choice(names[-2:])}, 0), 100)"
+            lines.append(f"{self.row(name)} = {self.tensors[name][0]}({value});")
+        if rng.random() < 0.3 and not self.deep:
+            name = self.tensor("S", ["M"], "out ")
+            lines.append(f"{name}[m:+1] = reshape({self.tensors[name][0]}(min(max(rowsum({names[-1]}) % 50, 0), 50)), 1);")
+        tensors = ", ".join(f"{name}: {direction}{kind}[{', '.join(dims)}]"
+                            for name, (kind, dims, direction) in self.tensors.items())
+        loop = "(b, m) in tiles(B by 1, M by 1)" if self.deep else "m in tiles(M by 1)"
+        body = "\n".join(f"        {line}" for line in lines)
+        return f"kernel k({tensors}) where N <= {self.cols} threads({self.threads})\n{{\n    for {loop} {{\n{body}\n    }}\n}}\n"
+
+
+def draw(seed):
+    program = Program(seed)
+    text, rng = program.text(), random.Random(seed + 1)
+    most = program.cols
+    columns = rng.choice([rng.randint(1, most), rng.randint(1, most), most, rng.randint(1, 20)])
+    sizes = [f"M={rng.randint(1, 5)}", f"N={columns}"]
+    sizes += [f"B={rng.randint(1, 3)}"] if program.deep else []
+    for name, (_, dims, direction) in program.tensors.items():
+        place = f",offset={rng.randint(1, 9)}" if rng.random() < 0.3 else ""
+        if len(dims) == 2 and rng.random() < 0.2:  # rows of a larger tensor
+            place += f",strides={columns + rng.randint(1, 9)}x1"
+        sizes.append(f"{name}={'zeros' if direction else 'randint:0:9'}{place}")
+    return text, sizes, ARCHS[seed % len(ARCHS)]
+
+
+def run(tirc, path, sizes, arch):
+    return seeds.failure([tirc, "run", str(path), f"--arch={arch}", "--device=emu", "--emu-check=full", "--check=0", *sizes])
+
+
+if __name__ == "__main__":
+    sys.exit(seeds.main(__doc__, draw, run))
