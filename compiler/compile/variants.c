@@ -47,16 +47,30 @@ bool tir_compile_has_dot(const struct tir_func *f)
     return false;
 }
 
-// What a configuration costs, as many times as long.
-static tir_formula times(struct tir_context *cx, tir_formula cost, int64_t factor)
+// The cost, combined with a number.
+static tir_formula with(struct tir_context *cx, tir_formula cost, int64_t number,
+                        tir_formula_code code)
 {
-    if (factor == 1 || !cost.count || cost.count + 2 > TIR_MAX_FORMULA)
+    if (!cost.count || cost.count + 2 > TIR_MAX_FORMULA)
         return cost;
     tir_formula_op *ops = arena_array(&cx->arena, tir_formula_op, cost.count + 2);
     memcpy(ops, cost.ops, cost.count * sizeof(*ops));
-    ops[cost.count] = (tir_formula_op){TIR_FORMULA_CONST, factor};
-    ops[cost.count + 1] = (tir_formula_op){TIR_FORMULA_MUL, 0};
+    ops[cost.count] = (tir_formula_op){TIR_FORMULA_CONST, number};
+    ops[cost.count + 1] = (tir_formula_op){code, 0};
     return (tir_formula){ops, cost.count + 2};
+}
+
+// What a configuration costs, as many times as long.
+static tir_formula times(struct tir_context *cx, tir_formula cost, int64_t factor)
+{
+    return factor == 1 ? cost : with(cx, cost, factor, TIR_FORMULA_MUL);
+}
+
+static tir_formula per_cent(struct tir_context *cx, tir_formula cost, int64_t percent)
+{
+    if (cost.count + 4 > TIR_MAX_FORMULA)
+        return cost;
+    return with(cx, with(cx, cost, percent, TIR_FORMULA_MUL), 100, TIR_FORMULA_DIV);
 }
 
 static void add(struct tir_context *cx, struct tir_kernel_code *kernel, struct tir_func *f,
@@ -69,10 +83,12 @@ static void add(struct tir_context *cx, struct tir_kernel_code *kernel, struct t
     kernel->variants[kernel->count++] = f;
 }
 
-#define DEEPEST    8 // operations between a load and the product, above which no more is asked of it
+// Rows that are moved element by element take this per cent of the time (docs/decisions/098).
+#define BY_ELEMENTS 150
+#define DEEPEST     8 // operations between a load and the product, above which no more is asked of it
 // Vectors of scales and the like: an access of that part of the largest one, or of less, costs
 // little if it goes element by element. So nothing is asked of its tensor.
-#define SMALL_PART 16
+#define SMALL_PART  16
 
 // How many bits of rows a load or a store moves; 0: it takes one element of each row.
 static int64_t row_bits(const struct tir_inst *inst)
@@ -330,6 +346,7 @@ static void add_others(struct tir_context *cx, const struct tir_request *request
         askew = edges ? NULL : tir_compile_askew(any);
     }
     const uint32_t vectors = take_vector16(f);
+    const tir_formula by_elements = per_cent(cx, cost, BY_ELEMENTS);
     if (!is_one_of_many)
         wide = tir_func_share(f);
     add(cx, kernel, f, DENSE_FACTS | vectors, "", cost);
@@ -338,11 +355,11 @@ static void add_others(struct tir_context *cx, const struct tir_request *request
     if (askew)
         add(cx, kernel, askew, DENSE_FACTS, "__askew", cost);
     if (narrow) // beside a product's __edges
-        add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow", cost);
+        add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow", by_elements);
     if (is_one_of_many)
         return;
     add(cx, kernel, wide, TIR_FACT_UNIT_INNER | vectors, "__wide", cost);
-    add(cx, kernel, any, 0, "__any", cost);
+    add(cx, kernel, any, 0, "__any", by_elements);
 }
 
 void tir_compile_variants(struct tir_context *cx, const struct tir_request *request,
