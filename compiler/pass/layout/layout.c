@@ -19,9 +19,11 @@
 // Not done here: choosing between anchors by a global cost; the first claim wins.
 
 #include "pass/layout/layout.h"
+#include "ir/crew.h"
 #include "machine/budget.h"
 #include "pass/layout/choice.h"
 #include "pass/layout/dot.h"
+#include "pass/layout/pressure.h"
 #include "pass/layout/rounded.h"
 #include "pass/layout/staging.h"
 #include "pass/layout/stream.h"
@@ -77,7 +79,19 @@ uint32_t tir_stated_threads(const struct tir_func *f)
     return 32 * TIR_MIN(warps, 32);
 }
 
-uint32_t tir_choose_threads(const struct tir_func *f)
+// Have the threads of so many warps registers for the tiles that live beside each product?
+static bool has_registers(const struct tir_func *f, const struct tir_pressure *pressure,
+                          uint32_t warps)
+{
+    const int64_t threads = 32 * (int64_t)warps,
+                  each = tir_launch_registers(32 * warps) - TIR_BUDGET_BESIDE_MMA;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT && tir_pressure_at(pressure, inst) > threads * each)
+            return false;
+    return true;
+}
+
+uint32_t tir_choose_threads(const struct tir_func *f, const struct tir_pass_cx *cx)
 {
     const uint32_t stated = tir_stated_threads(f);
     if (stated)
@@ -100,6 +114,10 @@ uint32_t tir_choose_threads(const struct tir_func *f)
                                                       : TIR_BUDGET_MOST_WARPS;
     uint32_t warps = TIR_BUDGET_LEAST_WARPS;
     while (warps < want && warps < most)
+        warps *= 2;
+    const struct tir_pressure *pressure =
+        held && warps < most ? tir_pressure_new(cx->scratch, f) : NULL;
+    while (pressure && warps < most && !has_registers(f, pressure, warps))
         warps *= 2;
     return 32 * warps;
 }
@@ -151,7 +169,7 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
     tir_plan_warpgroups(f, cx);
     tir_unround_operands(f);
     tir_widen_dots(f);
-    f->threads = tir_choose_threads(f);
+    f->threads = tir_choose_threads(f, cx);
     if (!is_stated && !check_stated(f, cx))
         return TIR_FAILED;
     struct solver s = {.f = f,

@@ -29,7 +29,7 @@ struct solver {
 // Threads of the CTA that the program states, or the layouts of its tiles do; 0: neither.
 uint32_t tir_stated_threads(const struct tir_func *f);
 // Threads of the CTA: what the program says, else what suits its tiles.
-uint32_t tir_choose_threads(const struct tir_func *f);
+uint32_t tir_choose_threads(const struct tir_func *f, const struct tir_pass_cx *cx);
 // Equal parts that a tile can be divided into: the most threads that need not hold the same.
 int64_t tir_tile_parts(const struct tir_type *t);
 

@@ -568,7 +568,7 @@ static void report_kept(struct pad *p)
 
 enum tir_change tir_pass_pad(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct pad p = {.f = f, .cx = cx, .threads = tir_choose_threads(f)};
+    struct pad p = {.f = f, .cx = cx, .threads = tir_choose_threads(f, cx)};
     p.was = arena_array(cx->scratch, const struct tir_type *, f->value_count);
     tir_map_init(&p.zeroed, cx->scratch);
     tir_extents_find(&p.extents, f, cx->scratch);
