@@ -57,6 +57,14 @@ static bool copies_are_narrow(const struct tir_func *f)
     return !(f->facts & TIR_FACT_VECTOR16);
 }
 
+// Does ptxas make the product of conversions and products of f16, for which it needs registers?
+static bool is_emulated(const struct tir_inst *dot, const struct tir_target *target)
+{
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type;
+    return tir_elems[a->elem].bits == 8 && tir_elem_is_float(a->elem) &&
+           !(target->features & TIR_HAS_FP8_UNITS);
+}
+
 int64_t tir_tile_parts(const struct tir_type *t)
 {
     int64_t parts = 1;
@@ -96,6 +104,7 @@ uint32_t tir_choose_threads(const struct tir_func *f, const struct tir_pass_cx *
     const uint32_t stated = tir_stated_threads(f);
     if (stated)
         return stated;
+    bool is_narrow = copies_are_narrow(f);
     int64_t largest = 1, held = 0, share = TIR_BUDGET_THREAD_ELEMENTS;
     tir_foreach_inst(inst, f) {
         if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
@@ -104,10 +113,12 @@ uint32_t tir_choose_threads(const struct tir_func *f, const struct tir_pass_cx *
             const struct tir_type *t = inst->results[r]->type;
             largest = tir_type_is_tile(t) ? TIR_MAX(largest, tir_type_count(t)) : largest;
         }
-        if (inst->op == TIR_OP_DOT)
-            held = TIR_MAX(held, held_elements(inst));
+        if (inst->op != TIR_OP_DOT)
+            continue;
+        held = TIR_MAX(held, held_elements(inst));
+        is_narrow |= is_emulated(inst, cx->target);
     }
-    int64_t sums = copies_are_narrow(f) ? TIR_BUDGET_NARROW_WARP_SUMS : TIR_BUDGET_WARP_SUMS;
+    int64_t sums = is_narrow ? TIR_BUDGET_NARROW_WARP_SUMS : TIR_BUDGET_WARP_SUMS;
     int64_t want = held ? held / sums : largest / (32 * share);
     uint32_t most = held                              ? TIR_BUDGET_PRODUCT_WARPS
                     : largest > TIR_BUDGET_LARGE_TILE ? TIR_BUDGET_LARGE_TILE_WARPS
