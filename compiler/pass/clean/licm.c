@@ -24,6 +24,9 @@
 //         st(buffer, at, s);                          st(buffer, at, s);
 //     }                                           }
 //
+// So it is where idle conditions are more than a thread has predicates: ptxas keeps each of the
+// others in a register, and spends more to bring it back.
+//
 // So it is beside sums that a loop takes from tensor memory between its own instructions. What
 // would leave only to be added to a number of the round is added anew (outward.c).
 //
@@ -168,12 +171,16 @@ static const struct tir_value *base_of(const struct tir_value *v)
     return v;
 }
 
-// The registers that idle values would take in the loops inside: those that others than these use.
-static uint32_t registers_of_idle(const struct licm *l, const struct tir_inst *loop,
+// What idle values would take in the loops inside: those that others than these use.
+struct taken {
+    uint32_t registers, predicates;
+};
+
+static struct taken taken_by_idle(const struct licm *l, const struct tir_inst *loop,
                                   const struct bitset *idle)
 {
     struct bitset counted = bitset_new(l->scratch, l->f->value_count);
-    uint32_t registers = 0;
+    struct taken taken = {0};
     tir_foreach_inst_within(inst, loop) {
         if (inst->result_count && bitset_has(idle, inst->results[0]->id))
             continue;
@@ -182,11 +189,13 @@ static uint32_t registers_of_idle(const struct licm *l, const struct tir_inst *l
             if (!v || !bitset_has(idle, v->id))
                 continue;
             v = base_of(v);
-            if (v->kind != TIR_VALUE_CONST && bitset_insert(&counted, v->id))
-                registers += tir_live_registers(v);
+            if (v->kind == TIR_VALUE_CONST || !bitset_insert(&counted, v->id))
+                continue;
+            taken.registers += tir_live_registers(v);
+            taken.predicates += v->type->elem == TIR_BOOL;
         }
     }
-    return registers;
+    return taken;
 }
 
 // Does the block load sums from tensor memory, which are then in registers?
@@ -232,15 +241,17 @@ static bool find_stays(struct licm *l, const struct tir_inst *loop)
         return false;
     l->stays = bitset_new(l->scratch, l->f->value_count);
     find_idle(l, loop, &used, &l->stays);
-    const uint32_t more = registers_of_idle(l, loop, &l->stays);
-    if (!more)
+    const struct taken more = taken_by_idle(l, loop, &l->stays);
+    if (more.predicates > TIR_BUDGET_PREDICATES)
+        return true;
+    if (!more.registers)
         return false;
     l->live = l->live ? l->live : tir_live_new(l->scratch, l->f);
     uint32_t most = 0;
     for (uint32_t r = 0; r < loop->region_count; r++)
         most = TIR_MAX(most, most_inside(l->live, loop->regions[r]));
     const uint32_t limit = tir_live_limit(l->f, loop);
-    return most + more > limit + limit * TIR_BUDGET_OVERCOUNT / 100;
+    return most + more.registers > limit + limit * TIR_BUDGET_OVERCOUNT / 100;
 }
 
 static void hoist(struct licm *l, struct tir_inst *loop, struct tir_inst *inst)
