@@ -35,6 +35,7 @@ struct sink {
     struct tir_func *f;
     struct tir_arena *scratch;
     const struct tir_live *live;
+    uint32_t overcount; // percent by which values may be counted too high
     bool changed;
     // Of the present block.
     struct tir_block *block;
@@ -189,27 +190,53 @@ static void order(struct sink *s)
     s->changed = true;
 }
 
-// The most registers that are live in the block, but for loops in it. False: it loads no sums.
+// Does the loop around it carry floats, as a loop of products its sums?
+static bool is_carried_around(const struct tir_inst *inst)
+{
+    const struct tir_inst *loop = inst->block->owner;
+    while (loop && !tir_carries(loop))
+        loop = loop->block->owner;
+    for (uint32_t i = 0; loop && i < loop->result_count; i++)
+        if (tir_elem_is_float(loop->results[i]->type->elem))
+            return true;
+    return false;
+}
+
+// Does it give sums: a load of them, or a loop of products after which they only leave?
+static bool gives_sums(const struct tir_inst *inst)
+{
+    if (inst->op == TIR_OP_TMEM_LD)
+        return true;
+    if (tir_carries(inst) && !is_carried_around(inst))
+        tir_foreach_inst_within(in, inst)
+            if (in->op == TIR_OP_MMA)
+                return true;
+    return false;
+}
+
+// The most registers that are live in the block, but for loops in it. False: it gets no sums, or
+// makes them itself.
 static bool most_beside_sums(const struct tir_live *live, const struct tir_block *block,
                              uint32_t *most)
 {
-    bool loads = false;
+    bool any = false;
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
-        loads |= inst->op == TIR_OP_TMEM_LD;
+        if (inst->op == TIR_OP_MMA)
+            return false;
+        any |= gives_sums(inst);
         for (uint32_t r = 0; r < inst->region_count && !tir_carries(inst); r++)
-            loads |= most_beside_sums(live, inst->regions[r], most);
+            any |= most_beside_sums(live, inst->regions[r], most);
         if (!inst->region_count)
             *most = TIR_MAX(*most, tir_live_most(live, inst));
     }
-    return loads;
+    return any;
 }
 
 static void visit(struct sink *s, struct tir_block *block)
 {
     uint32_t most = 0;
     const uint32_t limit = block->first ? tir_live_limit(s->f, block->first) : 0;
-    if (most_beside_sums(s->live, block, &most) &&
-        most > limit + limit * TIR_BUDGET_SINK_OVERCOUNT / 100) {
+    if (most_beside_sums(s->live, block, &most) && most > limit + limit * s->overcount / 100) {
         s->block = block;
         order(s);
     }
@@ -221,15 +248,18 @@ static void visit(struct sink *s, struct tir_block *block)
 enum tir_change tir_pass_sink(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct sink s = {.f = f, .scratch = cx->scratch};
-    bool any = false;
-    tir_foreach_inst(inst, f)
-        any |= inst->op == TIR_OP_TMEM_LD;
+    bool any = false, loads = false;
+    tir_foreach_inst(inst, f) {
+        any |= gives_sums(inst);
+        loads |= inst->op == TIR_OP_TMEM_LD;
+    }
     if (!any)
         return TIR_UNCHANGED;
-    s.changed = tir_compute_in_roles(f, cx->scratch);
+    s.changed = loads && tir_compute_in_roles(f, cx->scratch);
     if (s.changed)
         tir_pass_dce(f, cx); // what was made for all roles
     s.live = tir_live_new(cx->scratch, f);
+    s.overcount = loads ? TIR_BUDGET_SINK_OVERCOUNT : TIR_BUDGET_MMA_OVERCOUNT;
     visit(&s, f->body);
     return s.changed ? TIR_CHANGED : TIR_UNCHANGED;
 }
