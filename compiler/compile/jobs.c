@@ -9,7 +9,8 @@
 // An optimization that cannot apply never fails the compilation: a variant whose passes fail is
 // compiled again from the start: with cp.async, if tensor copies may feed mma.sync; with fewer
 // stages, then without pairs of CTAs, then without roles, then with mma.sync. The receipt says so.
-// Errors that stay are those of the last attempt, which asks for least.
+// Errors that stay are those of the last attempt, which asks for least. Beside mma.sync a variant
+// whose registers will not last has twice the warps, if more is left then.
 //
 // Where code is wanted and there are more processors than variants, checks are left to the end and
 // made beside code generation (check.h). If one of them fails, that stops, its variant is compiled
@@ -20,12 +21,15 @@
 
 #include "compile/compile.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/parallel.h"
 #include "compile/check.h"
 #include "compile/variants.h"
+#include "ir/live.h"
 #include "ir/walk.h"
+#include "machine/budget.h"
 
 struct tir_variant_job {
     struct tir_compilation *c;
@@ -37,7 +41,8 @@ struct tir_variant_job {
     bool may_leave; // checks
     struct tir_check check;
     struct tir_context cx;
-    struct tir_func *f; // the result
+    struct tir_func *f;         // the result
+    struct tir_fullest fullest; // of it, if it is lowered
     struct tir_receipt receipt;
     struct tir_text printed;
     struct tir_meter meter;
@@ -57,12 +62,26 @@ static const struct tir_attempt attempts[] = {
     {"with mma.sync and one stage", .stages = 1, .no_roles = true, .only_mma_sync = true},
 };
 
+static const struct tir_attempt more_warps = {"with twice the warps", .stages = INT64_MAX,
+                                              .more_warps = true};
+
 static void leave(void *user, const struct tir_func *f, const struct tir_pass_cx *cx,
                   const struct tir_pass_info *check)
 {
     struct tir_variant_job *job = user;
     const struct tir_compilation *c = job->c;
     tir_check_leave(&job->check, f, check, cx, &c->cx, &c->allocator, c->request.options.verify);
+}
+
+// As far as that can be told before ptxas orders the instructions.
+static void count_registers(struct tir_variant_job *job, struct tir_pass_cx *pass)
+{
+    job->fullest = tir_live_fullest(&job->cx.scratch, job->f);
+    if (job->fullest.live > job->fullest.limit)
+        tir_receipt_add(pass, TIR_TOPIC_LAUNCH, job->fullest.at->span,
+                        "registers: %" PRIu32 " are live here, of %" PRIu32
+                        " that a thread has; ptxas may spill some",
+                        job->fullest.live, job->fullest.limit);
 }
 
 // failure: of the first attempt; NULL: this is it.
@@ -106,6 +125,8 @@ static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *a
     if (failure && job->ok) // else its own errors tell all
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "compiled again %s: %s",
                         attempt->name, failure);
+    if (job->ok && job->f->form == TIR_FORM_LOWERED)
+        count_registers(job, &pass);
     const struct tir_cost *card = &tir_costs[c->request.target.card];
     if (job->f->config && !c->request.target.is_measured)
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configurations: modelled as %s%s",
@@ -162,11 +183,50 @@ static bool is_other(const struct tir_attempt *attempt, const struct tir_func *f
     return !attempt->no_roles || wgmma; // without warpgroups no rings go to roles
 }
 
+// Do products by mma.sync alone decide how many warps there are, and fewer than there may be?
+static bool may_have_more_warps(const struct tir_variant_job *job)
+{
+    bool has_mma = false;
+    if (job->kernel->variants[job->variant]->threads ||
+        job->f->threads >= 32 * TIR_BUDGET_PRODUCT_WARPS)
+        return false;
+    tir_foreach_inst(inst, job->f) {
+        has_mma |= inst->op == TIR_OP_MMA;
+        if (inst->op == TIR_OP_WGMMA || inst->op == TIR_OP_TMEM_ALLOC)
+            return false;
+    }
+    return has_mma;
+}
+
+// Of the first attempt, which has succeeded and whose meter began so, and one with more warps: the
+// one that leaves more registers.
+static const struct tir_attempt *with_warps(struct tir_variant_job *job, struct tir_meter meter,
+                                            char *failure)
+{
+    const struct tir_fullest first = job->fullest, *now = &job->fullest;
+    if (first.live <= first.limit + first.limit * TIR_BUDGET_OVERCOUNT / 100 ||
+        !may_have_more_warps(job))
+        return &attempts[0];
+    snprintf(failure, FAILURE_SIZE,
+             "%" PRIu32 " registers of a thread are live at a time, of %" PRIu32, first.live,
+             first.limit);
+    job->meter = meter;
+    run_attempt(job, &more_warps, STR(""), failure);
+    if (job->ok && (uint64_t)now->live * first.limit < (uint64_t)first.live * now->limit)
+        return &more_warps;
+    job->meter = meter;
+    run_attempt(job, &attempts[0], STR(""), NULL);
+    return &attempts[0];
+}
+
 // The attempt that succeeds, else the last one. failure: of the first.
 static const struct tir_attempt *run_attempts(struct tir_variant_job *job, char *failure)
 {
     const struct tir_attempt *last = &attempts[0];
+    const struct tir_meter meter = job->meter;
     run_attempt(job, last, STR(""), NULL);
+    if (job->ok)
+        return with_warps(job, meter, failure);
     for (size_t i = 1; i < TIR_COUNT_OF(attempts) && !job->ok && !job->check.pass &&
                        !job->meter.is_stopped && !is_internal(job);
          i++) {

@@ -81,3 +81,24 @@ uint32_t tir_live_limit(const struct tir_func *f, const struct tir_inst *inst)
                 return (uint32_t)tir_attr_int(before, TIR_ATTR_regs, 0);
     return tir_launch_registers(f->threads);
 }
+
+static void find_fullest(const struct tir_live *l, const struct tir_func *f,
+                         const struct tir_block *block, struct tir_fullest *fullest)
+{
+    const uint32_t limit = block->first ? tir_live_limit(f, block->first) : 0;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            find_fullest(l, f, inst->regions[r], fullest);
+        const uint32_t live = inst->region_count ? 0 : tir_live_most(l, inst);
+        if (live &&
+            (!fullest->at || (uint64_t)live * fullest->limit > (uint64_t)fullest->live * limit))
+            *fullest = (struct tir_fullest){inst, live, limit};
+    }
+}
+
+struct tir_fullest tir_live_fullest(struct tir_arena *arena, const struct tir_func *f)
+{
+    struct tir_fullest fullest = {.limit = 1};
+    find_fullest(tir_live_new(arena, f), f, f->body, &fullest);
+    return fullest;
+}

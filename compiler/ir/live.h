@@ -14,5 +14,11 @@ uint32_t tir_live_most(const struct tir_live *l, const struct tir_inst *inst);
 uint32_t tir_live_registers(const struct tir_value *v);
 // What a thread has where inst stands: what its role asks for, else as at launch.
 uint32_t tir_live_limit(const struct tir_func *f, const struct tir_inst *inst);
+// The instruction where most is live of what a thread has there. NULL: nothing takes a register.
+struct tir_fullest {
+    const struct tir_inst *at;
+    uint32_t live, limit;
+};
+struct tir_fullest tir_live_fullest(struct tir_arena *arena, const struct tir_func *f);
 
 #endif

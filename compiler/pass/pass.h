@@ -11,7 +11,8 @@ struct tir_target; // machine/target.h: limits and features of the target
 
 enum tir_change { TIR_UNCHANGED, TIR_CHANGED, TIR_FAILED }; // FAILED: a diagnostic was reported
 
-// What passes do without because the attempts before failed (compile/jobs.c).
+// What passes do without because the attempts before failed, or do since registers did not last
+// (compile/jobs.c).
 struct tir_attempt {
     const char *name;   // a clause for the receipt; NULL: the first attempt
     int64_t stages;     // of a loop, at most
@@ -19,6 +20,7 @@ struct tir_attempt {
     bool no_roles;      // unless the program states them
     bool only_mma_sync; // the same of wgmma and tcgen05
     bool only_cp_async; // no tensor copies feed mma.sync
+    bool more_warps;    // twice as many beside mma.sync, unless the program states them
 };
 
 struct tir_pass_cx {

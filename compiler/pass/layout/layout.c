@@ -130,6 +130,8 @@ uint32_t tir_choose_threads(const struct tir_func *f, const struct tir_pass_cx *
         held && warps < most ? tir_pressure_new(cx->scratch, f) : NULL;
     while (pressure && warps < most && !has_registers(f, pressure, warps))
         warps *= 2;
+    if (held && warps < most && cx->attempt && cx->attempt->more_warps)
+        warps *= 2;
     return 32 * warps;
 }
 
