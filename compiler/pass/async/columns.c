@@ -19,7 +19,8 @@
 // A value is computed in chunks if only the stored tile uses it and each of its columns depends on
 // the same columns of its operands. Other values are computed whole, and a chunk is an extract of
 // them. Loads move past the stores of earlier chunks, so only loads of tensors that the kernel does
-// not write are included.
+// not write are included. Columns are reduced in chunks only where registers do not last, for each
+// chunk has barriers.
 //
 // Of wide sums in tensor memory two warpgroups have half of the columns each, and no thread of the
 // second has anything of the first chunk. Then the sums are loaded in chunks, which they share
@@ -34,6 +35,7 @@
 #include "pass/async/columns.h"
 
 #include "ir/follow.h"
+#include "machine/budget.h"
 #include "pass/sync/crew.h"
 
 static bool is_divided(const struct tir_columns *c, const struct tir_value *v)
@@ -102,6 +104,28 @@ static bool is_in_step(const struct tir_columns *c, const struct tir_inst *inst)
     return from->rank == inst->results[0]->type->rank && l == from->layout;
 }
 
+static int64_t registers_of(const struct tir_value *v)
+{
+    const struct tir_type *t = v->type;
+    return (int64_t)tir_layout_size(t->layout, TIR_AXIS_REG) * tir_elems[t->elem].bits / 32;
+}
+
+// Has a thread no registers for what columns are reduced to beside what they are reduced from?
+static bool can_reduce(const struct tir_columns *c, const struct tir_inst *reduce)
+{
+    const struct tir_value *x = reduce->operands[TIR_REDUCE_X];
+    const uint32_t axis = (uint32_t)tir_attr_int(reduce, TIR_ATTR_axis, 0);
+    const struct tir_inst *role = tir_crew_of(c->f, reduce).role;
+    const int64_t launch = tir_launch_registers(c->f->threads);
+    if (reduce->region_count || axis + 1 == x->type->rank || !is_divided(c, x))
+        return false;
+    const struct tir_layout *l = part_type(c, x)->layout;
+    return tir_layout_slice(c->f->module->types, l, axis) ==
+               part_type(c, reduce->results[0])->layout &&
+           registers_of(x) + registers_of(reduce->results[0]) + TIR_BUDGET_FREE_REGISTERS >
+               (role ? tir_attr_int(role, TIR_ATTR_regs, launch) : launch);
+}
+
 static bool can_divide(const struct tir_columns *c, const struct tir_inst *inst);
 
 // A branch is taken again for each chunk.
@@ -140,6 +164,8 @@ static bool can_divide(const struct tir_columns *c, const struct tir_inst *inst)
         return can_load(c, inst);
     case TIR_OP_IF:
         return can_branch(c, inst);
+    case TIR_OP_REDUCE:
+        return can_reduce(c, inst);
     default:
         return tir_is_elementwise(inst) && tir_has_trait(inst, TIR_PURE);
     }
