@@ -51,6 +51,26 @@ static enum sync_outcome replay_ragged(struct sync_plan *s)
     return tir_plan_replay(s, 2 * s->p->depth + 2); // with few tiles
 }
 
+static bool is_number(const struct sync_program *p, uint32_t arg)
+{
+    const struct tir_type *t = p->f->body->args[arg]->type;
+    return tir_type_is_scalar(t) && tir_elem_is_int(t->elem);
+}
+
+// Numbers that only say where in a tensor something is, at its beginning, where most of them meet.
+static enum sync_outcome replay_low(struct sync_plan *s)
+{
+    bool any = false;
+    tir_plan_set_args(s, s->p->depth, tir_plan_waves_of(s, s->p->depth));
+    for (uint32_t i = 0; i < s->p->f->param_count; i++) {
+        if (s->p->args[i].loops || s->p->args[i].outer || !is_number(s->p, i))
+            continue;
+        s->setting.args[i] = 0;
+        any = true;
+    }
+    return any ? tir_plan_replay(s, 2 * s->p->depth + 2) : SYNC_GOING; // with few tiles
+}
+
 // Does data decide what a CTA that stays does in a tile, or how often?
 static bool has_data_in_tiles(const struct sync_plan *s)
 {
@@ -107,6 +127,8 @@ static enum sync_outcome replay_all(struct sync_plan *s)
         outcome = replay_apart(s);
     if (outcome == SYNC_GOING && p->has_data_loops)
         outcome = replay_ragged(s);
+    if (outcome == SYNC_GOING)
+        outcome = replay_low(s);
     if (outcome == SYNC_GOING && has_data_in_tiles(s))
         outcome = replay_tiles(s);
     if (outcome == SYNC_GOING && p->has_data_loops)

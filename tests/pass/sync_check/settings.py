@@ -165,6 +165,15 @@ PAIRS = {
     "loaded_count": offsets("n == 1003"),
     "loaded_round": offsets("m + 101 == n"),
     "loaded_begin": offsets("a + 7 == n && n % 64 == 63"),
+    # A number that says where in a tensor an element is, and no more.
+    "row_0": """kernel NAME(X: inout f32[M, 64], row: i32, Y: out f32[64]) grid(1) threads(64)
+{
+    let t = i64(tid());
+    Y[t] = X[i64(row), 63 - t];
+    @@
+    X[0, t] = 1;
+}
+""",
     "tile_16": tiles("(m / 64) % 16 == 15"),
     "tile_37": tiles("m == 64 * 37"),
     "counted_tiles": tiles("n % 7 == 6", "var n = 0;", "n += 1;"),
