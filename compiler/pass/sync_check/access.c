@@ -131,8 +131,6 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
         struct sync_value at = tir_sync_value(r, who->agent, tir_ref_indices(inst)[d]);
         in_part |= at.kind == SYNC_INT && at.number < 0;
     }
-    if (in_part && !r->p->by_hand)
-        return;
     const struct sync_buffer *of = tir_sync_buffer_of(r, who->agent, inst, base);
     if (!of)
         return;

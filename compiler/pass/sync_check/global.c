@@ -4,6 +4,7 @@
 // Threads mostly come back to their own elements, so that two boxes meet is not enough. Of tiles
 // the layouts say which threads have an element.
 
+#include "pass/sync_check/access.h"
 #include "pass/sync_check/memory.h"
 
 enum { MOST_ASKED = 1 << 14 }; // elements of two tiles
@@ -152,17 +153,38 @@ static enum meeting meeting_of(struct sync_run *r, const struct sync_root *root,
     return meet ? MEET : APART;
 }
 
-// Of a kernel that orders its accesses itself, or has roles, it is said if that cannot be told.
+// It is said if that cannot be told. What a program orders itself it may also store in any order.
 static void note_may_meet(struct sync_run *r, const struct sync_record *old,
                           const struct sync_record *now)
 {
-    const char *text = tir_str_format(r->p->cx->scratch,
+    const bool reads = old->access == SYNC_READ || now->access == SYNC_READ;
+    const bool indexed = tir_sync_is_indexed(old->by) || tir_sync_is_indexed(now->by);
+    if (!reads && (r->p->by_hand || old->by == now->by || !indexed))
+        return;
+    tir_sync_unchecked(r->p, now->by,
+                       tir_str_format(r->p->cx->scratch,
                                       "nothing orders it after %s of line %u, and whether two "
                                       "threads touch one element is not known",
                                       tir_sync_name_of(old->by), tir_sync_line(r->p, old->by))
-                           .ptr;
-    if (r->p->by_hand && (old->access == SYNC_READ || now->access == SYNC_READ))
-        tir_sync_unchecked(r->p, now->by, text);
+                           .ptr);
+}
+
+// A program that orders its accesses itself may look at what other threads add to.
+static bool looks_ahead(const struct sync_run *r, const struct sync_record *old,
+                        const struct sync_record *now)
+{
+    return r->p->by_hand && old->access == SYNC_READ && now->access == SYNC_UPDATE;
+}
+
+static void note_looks_ahead(struct sync_run *r, const struct sync_record *old,
+                             const struct sync_record *now)
+{
+    tir_sync_unchecked(r->p, now->by,
+                       tir_str_format(r->p->cx->scratch,
+                                      "nothing orders it after load of line %u, which another "
+                                      "thread may make before it or after it",
+                                      tir_sync_line(r->p, old->by))
+                           .ptr);
 }
 
 // Remembers an access: of loads, and of all others, the last ones.
@@ -194,10 +216,10 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
     for (uint32_t i = 0; i < s->records.len; i++) {
         struct sync_record *old = &s->records.at[i];
         enum sync_pairs pairs = tir_sync_may_conflict(who, old, now);
-        if (old->access == SYNC_READ && now->access == SYNC_UPDATE) // it may look before it adds
-            pairs = SYNC_NO_PAIRS;
         enum meeting meeting = pairs ? meeting_of(r, root, old, now, pairs) : APART;
-        if (meeting == MEET) {
+        if (meeting == MEET && looks_ahead(r, old, now)) {
+            note_looks_ahead(r, old, now);
+        } else if (meeting == MEET) {
             tir_sync_report(r, who, b->root, b->root, old, now);
             return;
         }

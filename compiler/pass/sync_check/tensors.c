@@ -166,7 +166,8 @@ void tir_sync_find_tensors(struct sync_program *p)
 {
     p->flags = find_flags(p);
     for (uint32_t i = 0; i < p->f->param_count; i++) {
-        bool loads = false, stores = false, atomics = false, by_threads = false;
+        uint32_t stores = 0; // of tile programs statements: two may store to one place
+        bool loads = false, atomics = false, by_threads = false;
         bool copied = false, sent = false; // by copy engines
         const struct tir_value *v = p->f->params[i].value;
         const bool by_roles = is_by_roles(p, v);
@@ -174,7 +175,7 @@ void tir_sync_find_tensors(struct sync_program *p)
             if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != v)
                 continue;
             loads |= inst->op == TIR_OP_LOAD;
-            stores |= inst->op == TIR_OP_STORE;
+            stores = inst->op != TIR_OP_STORE ? stores : p->by_hand ? 1 : stores + 1;
             atomics |= inst->op == TIR_OP_ATOMIC;
             by_threads |= tir_sync_is_by_threads(p, inst) || is_by_groups(p, inst);
             copied |= inst->op == TIR_OP_COPY_ASYNC;
