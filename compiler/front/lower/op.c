@@ -638,6 +638,12 @@ bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *ou
         op = TIR_OP_PUSH;
     if (op == TIR_OP_ALIAS && !l->is_ir)
         return lower_alias(l, c, out);
+    if (op == TIR_OP_REMOTE && !l->f->cluster[0]) {
+        lower_error(l, c->e->span, TIR_E_ROLE,
+                    "`remote` is about another CTA of a cluster, and %s has none: `cluster(2)`",
+                    l->f->name);
+        return false;
+    }
     struct op_call o = {.c = c, .op = op, .info = &tir_ops[op]};
     for (uint32_t i = 0; i < MAX_FIXED; i++)
         o.fixed[i] = (struct val){VAL_VOID, {0}};

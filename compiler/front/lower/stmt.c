@@ -250,12 +250,25 @@ static void lower_buffer(struct lower *l, const struct ast_stmt *s)
         declare_poison(l, &s->names);
 }
 
+static bool has_effect_from(const struct tir_inst *inst)
+{
+    for (; inst; inst = inst->next)
+        if (tir_has_effect(inst))
+            return true;
+    return false;
+}
+
+// A call that gives a value and does nothing else was meant to be used: remote(b, 1);
 static void lower_do(struct lower *l, const struct ast_stmt *s)
 {
     val_list ignored = {0};
+    const struct tir_block *block = l->b.block;
+    const struct tir_inst *last = block->last;
+    bool does = false;
     if (s->value->kind == AST_CALL)
-        lower_call(l, s->value, NULL, 0, &ignored);
-    else
+        does = !lower_call(l, s->value, NULL, 0, &ignored) || !ignored.len || l->is_ir ||
+               has_effect_from(last ? last->next : block->first);
+    if (!does)
         lower_error(l, s->span, TIR_E_SYNTAX,
                     "this statement does nothing; a call or an assignment would");
 }
