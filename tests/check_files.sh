@@ -37,3 +37,10 @@ printf '%s\nvoid f(enum e x) { switch ((int)x) {} }\n' "$license" >compiler/ir/c
 git add compiler
 ! tools/check.sh >found
 grep -q 'switch over a cast: compiler/ir/c.c:2' found
+
+mkdir -p tests/codegen tests/pass
+printf '%s\n// RUN: true\n' "$license" | tee tests/codegen/lost.tir >tests/pass/found.tir
+git add tests
+! tools/check.sh >found
+grep -q 'a test that lit does not run: tests/codegen/lost.tir:2' found
+! grep -q 'tests/pass' found

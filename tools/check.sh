@@ -91,6 +91,10 @@ violations() {
     # The compiler warns of a constant that a switch over an enum does not have; a cast hides it.
     search 'switch \(\(int\)' '\.(c|h|re)$' | report 'switch over a cast'
 
+    # tests/meson.build runs lit in three folders.
+    search '// RUN:' '^tests/.*\.(tir|test)$' | grep -vE '^tests/(cli|device|pass)/' |
+        report 'a test that lit does not run'
+
     search '\b(TODO|FIXME|XXX)\b' '\.(c|h|re|def|py|sh|tir)$' | grep -v '^tools/check\.sh:' |
         report 'unfinished'
     search "(^|[^A-Za-z0-9_.])/(home|root|work)/" '.' | grep -v '^tools/check\.sh:' |
