@@ -4,7 +4,7 @@
 // vectors of memory that a row lies in are aligned, so threads take these: the tile turns until
 // they are vectors of the tile.
 //     for m in tiles(M) { Y[m:+1, 0:+4096] = f(X[m:+1, 0:+4096]); }
-// becomes, where N + 7 <= 4096,
+// becomes, where N + 7 <= 4096 and N >= 512,
 //     for m in tiles(M) {
 //         let s = askew(Y) + m * stride(Y, 0) & 7;       // elements from a multiple of 16 bytes on
 //         Y[m:+1, (0 - s):+4096] = f(X[m:+1, (0 - s):+4096]);
@@ -26,7 +26,7 @@
 #include "ir/walk.h"
 #include "pass/layout/extents.h"
 
-enum { VECTOR = 16 }; // bytes
+enum { VECTOR = 16, LEAST = 8 }; // bytes; a row has this part of the columns, or more
 
 struct askew {
     struct tir_func *f;
@@ -248,7 +248,8 @@ static struct tir_value *askew_of(struct tir_builder *b, const struct tir_inst *
 }
 
 // Makes it a condition of the launch that the columns which turn to the front are outside of all
-// tensors. False: they are not.
+// tensors, and that rows are no shorter than pays: a few elements are there sooner one at a time.
+// False: it is not so.
 static bool demand_room(const struct askew *a)
 {
     const int64_t most = a->count - elements_of(a->row) + 1;
@@ -261,7 +262,7 @@ static bool demand_room(const struct askew *a)
             if (box->list[d] > 1 && turns(a, &accessed(a, *it)[tir_slice_dim(*it, d)])) {
                 struct tir_value *extent = extent_of(a, *it, d);
                 int64_t size;
-                if (tir_is_const_int(extent, &size) && size > most)
+                if (tir_is_const_int(extent, &size) && (size > most || size < a->count / LEAST))
                     return false;
                 bool is_new = extent->kind != TIR_VALUE_CONST;
                 vec_foreach(struct tir_value *, other, &extents)
@@ -270,8 +271,13 @@ static bool demand_room(const struct askew *a)
                     vec_push(a->f->module->arena, &extents, extent);
             }
     }
-    vec_foreach(struct tir_value *, it, &extents)
-        *it = tir_binary(&b, TIR_OP_LE, *it, tir_const_index(a->f, most));
+    const uint32_t count = extents.len;
+    for (uint32_t i = 0; i < count; i++) {
+        struct tir_value *extent = extents.at[i];
+        extents.at[i] = tir_binary(&b, TIR_OP_LE, extent, tir_const_index(a->f, most));
+        vec_push(a->f->module->arena, &extents,
+                 tir_binary(&b, TIR_OP_GE, extent, tir_const_index(a->f, a->count / LEAST)));
+    }
     tir_compile_demand(a->f, extents.at, extents.len);
     return true;
 }

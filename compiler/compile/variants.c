@@ -404,7 +404,9 @@ void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f
     }
     if (f->when_count > f->own_count) {
         tir_text_format(out, "%s%s", separator,
-                        is_askew(f) ? "rows end a vector before their tiles" : "tiles are whole");
+                        is_askew(f)
+                            ? "rows end a vector before their tiles and are an eighth of them"
+                            : "tiles are whole");
         separator = ", ";
     }
     for (size_t i = 0; i < TIR_COUNT_OF(facts); i++)

@@ -92,7 +92,7 @@ def draw(seed):
     program = Program(seed)
     text, rng = program.text(), random.Random(seed + 1)
     most = program.cols
-    columns = rng.choice([rng.randint(1, most), rng.randint(1, most), most, rng.randint(1, 20)])
+    columns = rng.choice([rng.randint(1, most), rng.randint(1, most), most, most // 8 + rng.randint(0, 20)])
     sizes = [f"M={rng.randint(1, 5)}", f"N={columns}"]
     sizes += [f"B={rng.randint(1, 3)}"] if program.deep else []
     for name, (_, dims, direction) in program.tensors.items():
