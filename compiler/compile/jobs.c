@@ -122,7 +122,10 @@ static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *a
                                        .user = job};
     tir_compile_receipt_begin(&job->receipt, job->kernel->name, job->f);
     job->ok = tir_run_passes(job->f, &pass, &options);
-    if (failure && job->ok) // else its own errors tell all
+    if (failure && job->ok && attempt->more_warps)
+        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "threads: twice as many, since %s",
+                        failure);
+    else if (failure && job->ok) // else its own errors tell all
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "compiled again %s: %s",
                         attempt->name, failure);
     if (job->ok && job->f->form == TIR_FORM_LOWERED)
@@ -208,7 +211,7 @@ static const struct tir_attempt *with_warps(struct tir_variant_job *job, struct 
         !may_have_more_warps(job))
         return &attempts[0];
     snprintf(failure, FAILURE_SIZE,
-             "%" PRIu32 " registers of a thread are live at a time, of %" PRIu32, first.live,
+             "%" PRIu32 " registers of a thread were live at a time, of %" PRIu32, first.live,
              first.limit);
     job->meter = meter;
     run_attempt(job, &more_warps, STR(""), failure);
