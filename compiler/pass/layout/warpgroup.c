@@ -364,8 +364,9 @@ static uint32_t natural_groups(const struct plan *p)
     return rows % (2 * TIR_WGMMA_ROWS) == 0 ? 2 : rows % (3 * TIR_WGMMA_ROWS) == 0 ? 3 : 1;
 }
 
-// The warpgroups on which most of the work runs, the natural number if that is one of them. 0: no
-// more than half runs on any. Threads have too few registers for both kinds of products.
+// The warpgroups on which most of the work runs, the natural number if that is one of them. 0: less
+// than half of it runs on any, or half of it where a role that loads or turns operands leaves fewer
+// registers than both kinds of products take.
 static uint32_t choose_groups(const struct plan *p)
 {
     uint32_t stated = tir_stated_threads(p->f) / WARPGROUP,
@@ -374,7 +375,8 @@ static uint32_t choose_groups(const struct plan *p)
         if (work_on(p, groups) > work_on(p, best))
             best = groups;
     int64_t work = work_on(p, best);
-    return 2 * work > work_on(p, 0) ? best : 0;
+    const int64_t least = work_on(p, 0) + (p->work != TIR_ROLE_COPIES);
+    return work && 2 * work >= least ? best : 0;
 }
 
 static void collect_products(struct plan *p)
@@ -451,7 +453,7 @@ void tir_plan_warpgroups(struct tir_func *f, struct tir_pass_cx *cx)
     vec_foreach(const struct product, product, &p.products) {
         const char *why = refuse_on(&p, product, groups ? groups : natural);
         if (!why && !groups)
-            why = "at least half of the work is in products that have none";
+            why = "most of the work is in products that have none";
         if (why)
             refuse_product(&p, product, why);
         else
