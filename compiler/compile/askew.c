@@ -181,18 +181,12 @@ static bool note_all(struct askew *a)
     return true;
 }
 
-// A scalar, or a tile of one.
-static bool is_number(const struct tir_value *pad)
-{
-    return pad->kind == TIR_VALUE_CONST;
-}
-
 // May be moved in vectors, as they lie in memory.
 static bool is_moved(const struct askew *a, const struct tir_inst *access)
 {
     const struct tir_value *pad = access->op == TIR_OP_LOAD ? access->operands[TIR_LOAD_PAD] : NULL;
-    return access->op != TIR_OP_ATOMIC && is_row(access) && (!pad || is_number(pad)) &&
-           is_same_row(a->row, access) &&
+    return access->op != TIR_OP_ATOMIC && is_row(access) &&
+           (!pad || pad->kind == TIR_VALUE_CONST) && is_same_row(a->row, access) &&
            (access->op == TIR_OP_STORE || tir_is_only_read(a->f, tir_ref_base(access)));
 }
 
@@ -250,7 +244,7 @@ static struct tir_value *askew_of(struct tir_builder *b, const struct tir_inst *
 // Makes it a condition of the launch that the columns which turn to the front are outside of all
 // tensors, and that rows are no shorter than pays: a few elements are there sooner one at a time.
 // False: it is not so.
-static bool demand_room(const struct askew *a)
+static bool demand_lengths(const struct askew *a)
 {
     const int64_t most = a->count - elements_of(a->row) + 1;
     struct tir_builder b = tir_builder_at_end(a->f, a->f->host);
@@ -316,7 +310,7 @@ static void turn_iota(const struct askew *a, struct tir_inst *iota, struct tir_v
 
 static bool turn(const struct askew *a)
 {
-    if (!demand_room(a))
+    if (!demand_lengths(a))
         return false;
     struct tir_builder b = tir_builder_before(a->f, a->tiles->regions[0]->first);
     struct tir_value *by = askew_of(&b, a->row);

@@ -453,7 +453,7 @@ void tir_plan_warpgroups(struct tir_func *f, struct tir_pass_cx *cx)
     vec_foreach(const struct product, product, &p.products) {
         const char *why = refuse_on(&p, product, groups ? groups : natural);
         if (!why && !groups)
-            why = "most of the work is in products that have none";
+            why = "half of the work or more is in products that have none";
         if (why)
             refuse_product(&p, product, why);
         else

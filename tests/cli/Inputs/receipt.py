@@ -47,7 +47,7 @@ def check_records(records, lines):
 
 def check_schedule(schedule):
     check(schedule, {"warpgroups": int, "stages": int, "cycles": int, "source_cycles": int, "replayed": int,
-                     "registers": int,                     "registers_allowed": int, "fullest": int, "operations": list, "needs": list, "rings": list,
+                     "registers": int, "registers_allowed": int, "fullest": int, "operations": list, "needs": list, "rings": list,
                      "why": str}, PLACE)
     for slot, op in enumerate(schedule["operations"]):
         check(op, {"slot": int, "stage": int, "source": int, "unit": str, "start": int, "end": int, "cycles": int,
