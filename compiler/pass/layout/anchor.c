@@ -241,14 +241,52 @@ static void anchor_turned(struct solver *s)
     }
 }
 
+// The dimension along which the elements of a tile lie side by side in memory, if that is where it
+// comes from.
+static uint32_t contiguous_of(const struct tir_value *v)
+{
+    const uint32_t last = v->type->rank - 1;
+    if (!v->def || v->def->op != TIR_OP_PERMUTE)
+        return last;
+    const struct tir_attr *from = tir_attr_find(v->def, TIR_ATTR_permutation);
+    for (uint32_t d = 0; d < last; d++)
+        if (from->list[d] == (int64_t)last)
+            return d;
+    return last;
+}
+
+// Of a scan along another dimension than that of rows in memory: a thread has a vector of a row and
+// what it has of the axis side by side, so the tile is loaded and stored as it is, and a register
+// follows the one before it. Rows of less than a sector would be fetched piece by piece.
+static const struct tir_layout *columns_layout(struct solver *s, const struct tir_type *t,
+                                               uint32_t axis, uint32_t contiguous)
+{
+    const int64_t bits = tir_elems[t->elem].bits;
+    if (axis == contiguous || t->shape[contiguous] * bits / 8 < TIR_BUDGET_RUN_BYTES)
+        return NULL;
+    uint32_t order[TIR_MAX_RANK] = {contiguous, axis}, n = 2;
+    uint32_t warp_order[TIR_MAX_RANK] = {contiguous}, w = 1;
+    for (uint32_t d = t->rank; d-- > 0;)
+        if (d != contiguous && d != axis)
+            order[n++] = warp_order[w++] = d;
+    warp_order[w] = axis;
+    const int64_t share = TIR_MAX(1, tir_type_count(t) / (32 * s->warps));
+    const int64_t vector = TIR_MIN(16 * 8 / bits, share);
+    return tir_layout_blocked(s->types, t->rank, t->shape, order, warp_order, (uint32_t)vector,
+                              (uint32_t)(share / vector), s->warps);
+}
+
 static void anchor_scans(struct solver *s)
 {
     tir_foreach_inst(inst, s->f)
         if (inst->op == TIR_OP_SCAN) {
+            const struct tir_value *x = inst->operands[TIR_REDUCE_X];
             uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
             tir_solver_enter_crew(s, inst);
-            tir_solver_assign(s, inst->results[0],
-                              tir_solver_blocked(s, inst->results[0]->type, axis, 16));
+            const struct tir_layout *l = columns_layout(s, x->type, axis, contiguous_of(x));
+            if (!l)
+                l = tir_solver_blocked(s, inst->results[0]->type, axis, 16);
+            tir_solver_assign(s, inst->results[0], l);
             tir_solver_propagate(s);
         }
 }
