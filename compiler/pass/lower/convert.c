@@ -37,7 +37,18 @@ static void through_whole(struct lower *lo, const struct exchange *x)
     tir_lower_read(lo, read, x->scratch->type->elem, x->read_count, x->read);
 }
 
-// Each register has its element from the part that the element is in.
+// What a register has after this part: where all threads have its element from here or none, there
+// is nothing to choose.
+static struct tir_value *choose(struct lower *lo, struct lower_walk *read, uint32_t r,
+                                struct tir_value *part, struct tir_value *before)
+{
+    if (tir_lower_walk_misses(read, r))
+        return before;
+    struct tir_value *is_here = before ? tir_lower_walk_pred(lo, read, r) : NULL;
+    struct tir_value *choice[] = {is_here, part, before};
+    return is_here ? tir_build1(&lo->b, TIR_OP_WHERE, part->type, choice, 3) : part;
+}
+
 static void through_parts(struct lower *lo, const struct exchange *x, uint32_t dim)
 {
     struct tir_value *owner = tir_lower_is_owner(lo, x->from);
@@ -49,11 +60,9 @@ static void through_parts(struct lower *lo, const struct exchange *x, uint32_t d
         tir_lower_write(lo, write, x->written, x->written_count, owner);
         tir_lower_barrier(lo);
         struct lower_walk *read = tir_lower_walk_part(lo, x->scratch, x->to, dim, start);
-        tir_lower_read(lo, read, x->scratch->type->elem, x->read_count, start ? part : x->read);
-        for (uint32_t r = 0; start && r < x->read_count; r++) {
-            struct tir_value *choice[] = {tir_lower_walk_pred(lo, read, r), part[r], x->read[r]};
-            x->read[r] = tir_build1(&lo->b, TIR_OP_WHERE, part[r]->type, choice, 3);
-        }
+        tir_lower_read(lo, read, x->scratch->type->elem, x->read_count, part);
+        for (uint32_t r = 0; r < x->read_count; r++)
+            x->read[r] = choose(lo, read, r, part[r], x->read[r]);
     }
 }
 

@@ -172,7 +172,7 @@ struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer
                                       const uint32_t *dims);
 // The elements of a tile from `start` on along dimension dim, as many as the buffer has there;
 // along the others it has the tile's extents. Places of other elements have a predicate that is
-// false.
+// false; registers that miss the part in every thread are neither read nor written.
 struct lower_walk *tir_lower_walk_part(struct lower *lo, struct tir_value *buffer,
                                        const struct tir_layout *l, uint32_t dim, int64_t start);
 // The slice of a buffer that a load, store or atomic names; places have a predicate where an index
@@ -180,7 +180,8 @@ struct lower_walk *tir_lower_walk_part(struct lower *lo, struct tir_value *buffe
 struct lower_walk *tir_lower_walk_slice(struct lower *lo, const struct tir_inst *inst,
                                         const struct tir_layout *l);
 struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *walk, uint32_t reg);
-// The predicate of that place.
+bool tir_lower_walk_misses(const struct lower_walk *walk, uint32_t reg);
+// The predicate of that place; NULL: always.
 struct tir_value *tir_lower_walk_pred(struct lower *lo, struct lower_walk *walk, uint32_t reg);
 // Every register of the tile, out of the buffer or into it, as many at a time as lie together.
 void tir_lower_read(struct lower *lo, struct lower_walk *walk, enum tir_elem elem, uint32_t count,

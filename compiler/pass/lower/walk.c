@@ -34,6 +34,12 @@ struct slice_dim { // one dimension of the buffer as the program names it
     struct lower_bound bound; // in i32; without a position for an index tile
 };
 
+struct walk_part { // of a tile, along one of its dimensions
+    uint32_t dim;
+    int64_t start, size; // 0: the walk is of the whole tile
+    int64_t reach;       // from the coordinate of a register in thread 0 to that in any other
+};
+
 struct lower_walk {
     struct tir_value *base;          // alloc
     const struct tir_layout *memory; // its layout
@@ -41,6 +47,7 @@ struct lower_walk {
     uint32_t bits;                   // of an element
     uint32_t rank;                   // of the alloc
     struct walk_dim dims[TIR_MAX_RANK];
+    struct walk_part part;
     uint32_t slice_rank; // 0: nothing to check
     struct slice_dim slice[TIR_MAX_RANK];
     bool linear;
@@ -460,11 +467,21 @@ struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer
     return w;
 }
 
+static int64_t reach_of(const struct tir_layout *l, uint32_t dim)
+{
+    int64_t reach = 0;
+    for (uint32_t i = l->first[dim]; i < l->first[dim + 1]; i++)
+        if (l->iters[i].axis != TIR_AXIS_REG)
+            reach += (l->iters[i].extent - 1) * tir_layout_weight(l, dim, i);
+    return reach;
+}
+
 struct lower_walk *tir_lower_walk_part(struct lower *lo, struct tir_value *buffer,
                                        const struct tir_layout *l, uint32_t dim, int64_t start)
 {
     struct lower_walk *w = new_walk(lo, buffer, l);
     const int64_t size = buffer->type->shape[dim];
+    w->part = (struct walk_part){dim, start, size, reach_of(l, dim)};
     struct tir_value *back = start ? tir_lower_i32(lo, -start) : NULL;
     w->slice_rank = l->rank;
     for (uint32_t d = 0; d < l->rank; d++)
@@ -605,10 +622,20 @@ static struct tir_value *general_at(struct lower *lo, const struct lower_walk *w
     return address(lo, &lo->b, w, coord);
 }
 
+// Has every thread its element of the register in the part that the walk is of?
+static bool is_in_part(const struct lower_walk *w, const int64_t tile[TIR_MAX_RANK])
+{
+    const struct walk_part *p = &w->part;
+    const int64_t first = tile[p->dim];
+    return p->size && p->start <= first && first + p->reach < p->start + p->size;
+}
+
 static struct tir_value *inside(struct lower *lo, struct lower_walk *w,
                                 const int64_t tile[TIR_MAX_RANK])
 {
     struct tir_value *pred = NULL;
+    if (is_in_part(w, tile))
+        return NULL;
     for (uint32_t d = 0; d < w->slice_rank; d++) {
         struct slice_dim *s = &w->slice[d];
         struct tir_value *in = NULL;
@@ -628,6 +655,14 @@ static void tile_coord(const struct lower_walk *w, uint32_t reg, int64_t tile[TI
     memset(tile, 0, TIR_MAX_RANK * sizeof(*tile));
     if (w->layout)
         tir_layout_coord(w->layout, (struct tir_layout_at){{reg, 0, 0}}, tile);
+}
+
+bool tir_lower_walk_misses(const struct lower_walk *w, uint32_t reg)
+{
+    const struct walk_part *p = &w->part;
+    int64_t tile[TIR_MAX_RANK];
+    tile_coord(w, reg, tile);
+    return p->size && (tile[p->dim] >= p->start + p->size || tile[p->dim] + p->reach < p->start);
 }
 
 struct tir_value *tir_lower_walk_pred(struct lower *lo, struct lower_walk *w, uint32_t reg)
@@ -651,7 +686,7 @@ void tir_lower_read(struct lower *lo, struct lower_walk *walk, enum tir_elem ele
 {
     struct lower_vector v = walk->vector;
     for (uint32_t r = 0; r < count; r++) {
-        if (!tir_lower_leads(v, r))
+        if (!tir_lower_leads(v, r) || tir_lower_walk_misses(walk, r))
             continue;
         struct lower_place p = tir_lower_walk_at(lo, walk, r);
         struct tir_value *values[16];
@@ -666,7 +701,7 @@ void tir_lower_write(struct lower *lo, struct lower_walk *walk, struct tir_value
 {
     struct lower_vector v = walk->vector;
     for (uint32_t r = 0; r < count; r++) {
-        if (!tir_lower_leads(v, r))
+        if (!tir_lower_leads(v, r) || tir_lower_walk_misses(walk, r))
             continue;
         struct lower_place p = tir_lower_walk_at(lo, walk, r);
         p.pred = tir_lower_and(lo, p.pred, pred);
