@@ -14,16 +14,16 @@
 // On sm_90a pieces of rows that do not begin at multiples of 128 bytes lie on two lines of the L2
 // cache and take longer, longer still where they also begin within a sector of 32 bytes. The CTAs
 // of a cluster share what they ask for, but not that bytes arrive. Multiprocessors without a tile
-// leave the L2 cache to the others. Rows of a tile past the end of a tensor are
-// zeros, which all CTAs of the card wait for in turn: measured, they are far slower than rows that
-// are there. Two CTAs of a grid that is not persistent run on a multiprocessor at a time if the
-// stages of both fit and one warpgroup multiplies; one works while the other waits. What is
-// computed of a product in its round keeps a warpgroup from the next one. Of several, others
-// multiply meanwhile: with g warpgroups a g-th part of that time counts. An operand that follows
-// from no product, such as weights of few bits, is converted in front of the first product of a
-// round; those of later ones are converted while it is multiplied. Elements of few bits share
-// registers, and so take less. A warpgroup also waits, for what it loads and what it multiplies;
-// others fill that in.
+// leave the L2 cache to the others. Rows of a tile past the end of a tensor are zeros, which all
+// CTAs of the card wait for in turn: measured, they are far slower than rows that are there. Two
+// CTAs of a grid that is not persistent run on a multiprocessor at a time if the stages of both fit
+// and one warpgroup multiplies; one works while the other waits. What uses the sums of the only
+// product of a round keeps a warpgroup from the next one, and so does the wait for them. Of
+// several, others multiply meanwhile: with g warpgroups a g-th part of that time counts. An operand
+// that follows from no product, such as weights of few bits, is converted in front of the first
+// product of a round; those of later ones are converted while it is multiplied. Elements of few
+// bits share registers, and so take less. A warpgroup also waits, for what it loads and what it
+// multiplies; others fill that in.
 //
 //     waves = ceildiv(tiles, CTAs at a time)
 //     turns = ceildiv(tiles, multiprocessors) where two CTAs share one, else waves
@@ -31,7 +31,7 @@
 //     askew = sum over A and B of the same * (off_lines, + off_sectors)
 //     busy  = sum over each dot of rounds of the loops around it
 //             * (waves * (round + converting / CTAs of a multiprocessor / groups), the first dot's,
-//                + max(turns * (multiply + compute + after / groups^2),
+//                + max(turns * (multiply + compute + (after + using) / groups, of an only dot),
 //                      max(turns * (bytes of A and B + askew) / fetched,
 //                          tiles * (asked + askew) / cached)
 //                      + bytes of all tiles past the ends / past,
@@ -438,6 +438,25 @@ static bool is_later(const struct tir_inst *dot)
     return false;
 }
 
+static bool is_only(const struct tir_inst *dot)
+{
+    for (const struct tir_inst *inst = dot->next; inst; inst = inst->next)
+        if (inst->op == TIR_OP_DOT)
+            return false;
+    return !is_later(dot);
+}
+
+// The cycles of a round in which its sums are used. A warpgroup waits for those of an only product;
+// beside another one it multiplies meanwhile, and what is computed is slower: exponentials.
+static int64_t uses_of(const struct model *m, const struct tir_inst *dot)
+{
+    const struct tir_cost *cost = cost_of(m);
+    const int64_t work = work_after(dot), groups = warpgroups(dot);
+    if (!is_only(dot))
+        return work / (groups * groups) / cost->computed;
+    return work ? work / groups / cost->used + cost->using / groups : 0;
+}
+
 // Is the operand converted in front of all products of a round? What makes that of a later product
 // is hidden behind the first.
 static bool is_converted(const struct tir_inst *dot, const struct source *from)
@@ -497,8 +516,8 @@ static void push_product(struct model *m, const struct tir_inst *tiles, const st
                         b_from = source_of(m, dot->operands[TIR_DOT_B]);
     const bool waits =
         dot->block->owner->op == TIR_OP_FOR && (m->request->target.features & TIR_HAS_WGMMA);
-    const int64_t after = waits ? work_after(dot) / (warpgroups(dot) * warpgroups(dot)) : 0;
-    const int64_t compute = made(m, dot, &a_from) + made(m, dot, &b_from) + after / cost->computed;
+    const int64_t compute =
+        made(m, dot, &a_from) + made(m, dot, &b_from) + (waits ? uses_of(m, dot) : 0);
     const bool converts = waits && (is_converted(dot, &a_from) || is_converted(dot, &b_from));
     const int64_t others = warpgroups(dot) * ctas_together(m, tiles); // and itself
     const int64_t waited = converts ? cost->converting / others : 0;

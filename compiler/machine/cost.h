@@ -26,6 +26,8 @@ struct tir_cost {
     int64_t computed;   // elements of operands that an operation makes, a cycle
     int64_t converted;  // the same of operands that follow from no product, in registers of 32 bits
     int64_t converting; // cycles that a warpgroup waits in a round that converts
+    int64_t used;       // elements that an operation makes of sums of the same round, a cycle
+    int64_t using;      // cycles that a warpgroup waits for these sums
     int64_t round;      // cycles of a round beside its products
     int64_t stored;     // bytes of results that leave, a cycle
     int64_t uneven;     // cycles more for 64 rows of results that 128 bytes do not divide
