@@ -13,8 +13,9 @@
 // Masks compare positions, which are 64 bits wide, and two instructions with a carry made each
 // element's, two more compared it. What differs from element to element is a few numbers below the
 // extents of tiles. So both sides are divided into those and scalars; the scalars' difference is
-// cut to just outside of what the elements' can be, which changes no answer. Elements of two
-// shapes stay on two sides, with the scalar at the side of which a thread has fewer.
+// cut to outside of what the elements' can be, which changes no answer. It is cut to a multiple of
+// UNIT, so that a multiple of 8 stays one: `bounds` then makes one test of a vector's eight.
+// Elements of two shapes stay on two sides, the scalar on that of which a thread has fewer.
 //
 // This is exact if no sum wraps, before or after, which must follow from the ranges of the values:
 // that is so where 32-bit offsets suffice. It comes after `split`, which reads conditions as they
@@ -28,7 +29,7 @@
 #include "pass/pass.h"
 #include "pass/receipt.h"
 
-enum { MOST_TERMS = 8, MOST_STEPS = 64 };
+enum { MOST_TERMS = 8, MOST_STEPS = 64, UNIT = 64 };
 #define MOST_OF_ELEMENTS (INT64_C(1) << 28)
 #define MOST_OF_SCALARS  (INT64_C(1) << 62)
 
@@ -144,7 +145,13 @@ static bool has_scalar(const struct difference *d, int64_t by)
     return false;
 }
 
-// The scalars' sum, negated, cut to just outside of the tiles'.
+// The next multiple of UNIT, further down or up.
+static int64_t outwards(int64_t x, int64_t by)
+{
+    return by * tir_ceil_div(by * x, UNIT) * UNIT;
+}
+
+// The scalars' sum, negated, cut to outside of the tiles'.
 static struct tir_value *build_bound(const struct difference *d, struct tir_builder *b)
 {
     const struct tir_type *wide = tir_type_scalar(d->f->module->types, TIR_I64);
@@ -156,8 +163,8 @@ static struct tir_value *build_bound(const struct difference *d, struct tir_buil
             if (d->scalars[i].by == by)
                 sum = !sum ? d->scalars[i].v
                            : tir_binary(b, by < 0 ? TIR_OP_ADD : TIR_OP_SUB, sum, d->scalars[i].v);
-    sum = tir_binary(b, TIR_OP_MAX, sum, tir_const_int(d->f, wide, d->low - 1));
-    sum = tir_binary(b, TIR_OP_MIN, sum, tir_const_int(d->f, wide, d->high + 1));
+    sum = tir_binary(b, TIR_OP_MAX, sum, tir_const_int(d->f, wide, outwards(d->low - 1, -1)));
+    sum = tir_binary(b, TIR_OP_MIN, sum, tir_const_int(d->f, wide, outwards(d->high + 1, 1)));
     return tir_build1(b, TIR_OP_CAST, tir_type_scalar(d->f->module->types, TIR_I32), &sum, 1);
 }
 
