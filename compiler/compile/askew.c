@@ -9,6 +9,16 @@
 //         let s = askew(Y) + m * stride(Y, 0) & 7;       // elements from a multiple of 16 bytes on
 //         Y[m:+1, (0 - s):+4096] = f(X[m:+1, (0 - s):+4096]);
 //     }
+// A tile of several rows has every eighth row, which all begin alike:
+//     for m in tiles(M by 4) { Y[m:+4, 0:+1024] = f(X[m:+4, 0:+1024]); }
+// becomes
+//     for m in tiles(ceildiv(M, 32) * 32 by 4) {
+//         let first = m / 32 * 32 + m / 4 % 8;
+//         let at = first + 8 * iota(4);
+//         Y[at, (0 - s):+1024] = f(X[at, (0 - s):+1024]);     // s: of row `first`
+//     }
+// So no row may depend on another one of its tile, or on where it is in it.
+//
 // Element c of a turned tile is what element c - s was, and the first s are what the last ones
 // were. That is all that changes: the numbers that an iota counts turn too, so that masks say the
 // same of each element, and what lies in front of the row is outside of the tensor, as what lies
@@ -32,6 +42,10 @@ struct askew {
     struct tir_func *f;
     struct tir_inst *tiles;
     struct tir_extents extents;
+    uint32_t grid_dim;                  // along which the tile has
+    int64_t rows;                       // so many rows, of which
+    struct tir_value *start;            // this is the first, as the program has them
+    const struct tir_tile_dim *lines;   // NULL: there is one
     const struct tir_inst *row;         // an access whose rows say how far the tiles turn
     const struct tir_tile_dim *columns; // that turn
     int64_t count;                      // of them
@@ -42,6 +56,11 @@ struct askew {
 static bool turns(const struct askew *a, struct tir_tile_dim *dim)
 {
     return tir_tile_dim_class(dim) == a->columns;
+}
+
+static bool is_access(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
 }
 
 // The dimensions of the tile that is loaded or stored; NULL: a scalar.
@@ -55,15 +74,23 @@ static struct tir_tile_dim *accessed(const struct askew *a, const struct tir_ins
                : NULL;
 }
 
-// Has the access a part of one row, from its beginning on?
-static bool is_row(const struct tir_inst *access)
+// Are the tile's rows those along dimension d?
+static bool has_rows(const struct askew *a, const struct tir_inst *access, uint32_t d)
+{
+    const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
+    return a->rows > 1 && box && box->list[d] == a->rows &&
+           tir_ref_indices(access)[d] == a->start && tir_slice_stride(access, d) == 1;
+}
+
+// Has the access a part of one row, or of each of the tile's, from its beginning on?
+static bool is_row(const struct askew *a, const struct tir_inst *access)
 {
     const struct tir_type *t = tir_ref_base(access)->type;
     const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
     struct tir_value *const *indices = tir_ref_indices(access);
     int64_t start;
     for (uint32_t d = 0; box && d + 1 < t->rank; d++)
-        if (box->list[d] != 0 && box->list[d] != 1)
+        if (box->list[d] != 0 && box->list[d] != 1 && !has_rows(a, access, d))
             return false;
     return box && box->list[t->rank - 1] > 1 && tir_elems[t->elem].bits >= 8 &&
            tir_elems[t->elem].bits <= 32 && t->elem != TIR_BOOL &&
@@ -94,13 +121,30 @@ static bool is_known(const struct askew *a, const struct tir_inst *access)
     return true;
 }
 
+// The dimension of the grid along which a tile has several rows, if any. False: there are two.
+static bool find_rows(struct askew *a)
+{
+    const struct tir_attr *by = tir_attr_find(a->tiles, TIR_ATTR_by);
+    uint32_t found = 0;
+    a->rows = 1;
+    for (uint32_t d = 0; d < by->list_count; d++) {
+        if (by->list[d] == 1)
+            continue;
+        a->grid_dim = d;
+        a->rows = by->list[d];
+        a->start = a->tiles->regions[0]->args[d];
+        found++;
+    }
+    return found <= 1;
+}
+
 // A row that is stored, or else loaded.
 static bool find_row(struct askew *a)
 {
     tir_foreach_inst_in(inst, a->tiles->regions[0]) {
         if ((inst->op != TIR_OP_STORE && inst->op != TIR_OP_LOAD) ||
-            !tir_param_of(a->f, tir_ref_base(inst)) || !is_row(inst) || !is_same_row(inst, inst) ||
-            !is_known(a, inst))
+            !tir_param_of(a->f, tir_ref_base(inst)) || !is_row(a, inst) ||
+            !is_same_row(inst, inst) || !is_known(a, inst))
             continue;
         const bool is_better = !a->row || (inst->op == TIR_OP_STORE && a->row->op == TIR_OP_LOAD);
         if (is_better)
@@ -112,7 +156,39 @@ static bool find_row(struct askew *a)
     const uint32_t last = box->list_count - 1;
     a->columns = tir_tile_dim_class(&accessed(a, a->row)[tir_slice_dim(a->row, last)]);
     a->count = box->list[last];
+    for (uint32_t d = 0; d < last; d++)
+        if (has_rows(a, a->row, d))
+            a->lines = tir_tile_dim_class(&accessed(a, a->row)[tir_slice_dim(a->row, d)]);
+    if (a->rows > 1 && (!a->lines || a->lines == a->columns || a->lines->keeper))
+        return false;
     return !a->columns->keeper;
+}
+
+// Is the dimension that of several rows?
+static bool is_lines(const struct askew *a, struct tir_tile_dim *dim)
+{
+    return a->lines && tir_tile_dim_class(dim) == a->lines;
+}
+
+// Does the operation take the number of the first row only to say which rows it accesses, and are
+// these all that its tile has?
+static bool names_rows(const struct askew *a, const struct tir_inst *inst)
+{
+    if (a->rows == 1)
+        return true;
+    uint32_t uses = 0;
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        uses += inst->operands[i] == a->start;
+    struct tir_tile_dim *dims = is_access(inst) ? accessed(a, inst) : NULL;
+    const struct tir_attr *box = dims ? tir_attr_find(inst, TIR_ATTR_box) : NULL;
+    for (uint32_t d = 0; box && d < box->list_count; d++) {
+        if (!box->list[d] || !is_lines(a, &dims[tir_slice_dim(inst, d)]))
+            continue;
+        if (!has_rows(a, inst, d) || !tir_param_of(a->f, tir_ref_base(inst)))
+            return false;
+        uses--;
+    }
+    return !uses;
 }
 
 // Notes an access that turns. False: it is none of a tensor, or begins elsewhere.
@@ -139,20 +215,25 @@ static bool note_access(struct askew *a, struct tir_inst *inst)
 static bool note(struct askew *a, struct tir_inst *inst)
 {
     const int64_t axis = tir_attr_int(inst, TIR_ATTR_axis, 0);
+    if (!names_rows(a, inst))
+        return false;
     switch (inst->op) {
     case TIR_OP_LOAD:
     case TIR_OP_STORE:
     case TIR_OP_ATOMIC:
         return note_access(a, inst);
     case TIR_OP_IOTA:
+        if (is_lines(a, &a->extents.of[inst->results[0]->id][axis]))
+            return false;
         if (!turns(a, &a->extents.of[inst->results[0]->id][axis]))
             return true;
         vec_push(a->f->module->arena, &a->iotas, inst);
         return tir_elem_is_int(inst->results[0]->type->elem) &&
                tir_elems[inst->results[0]->type->elem].bits >= 32;
     case TIR_OP_REDUCE: // a function need not commute
-        return tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) != TIR_WORD_kind_user ||
-               !turns(a, &tir_extents_at(&a->extents, inst, TIR_REDUCE_X)[axis]);
+        return !is_lines(a, &tir_extents_at(&a->extents, inst, TIR_REDUCE_X)[axis]) &&
+               (tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) != TIR_WORD_kind_user ||
+                !turns(a, &tir_extents_at(&a->extents, inst, TIR_REDUCE_X)[axis]));
     case TIR_OP_ROLE:
     case TIR_OP_SCOPE:
     case TIR_OP_SCAN:
@@ -167,7 +248,8 @@ static bool note(struct askew *a, struct tir_inst *inst)
 static bool note_all(struct askew *a)
 {
     vec_foreach(const struct tir_tile_link, it, &a->extents.links)
-        if (turns(a, it->inner) || turns(a, it->outer))
+        if (turns(a, it->inner) || turns(a, it->outer) || is_lines(a, it->inner) ||
+            is_lines(a, it->outer))
             return false;
     tir_foreach_inst(inst, a->f)
         if (!note(a, inst))
@@ -185,7 +267,7 @@ static bool note_all(struct askew *a)
 static bool is_moved(const struct askew *a, const struct tir_inst *access)
 {
     const struct tir_value *pad = access->op == TIR_OP_LOAD ? access->operands[TIR_LOAD_PAD] : NULL;
-    return access->op != TIR_OP_ATOMIC && is_row(access) &&
+    return access->op != TIR_OP_ATOMIC && is_row(a, access) &&
            (!pad || pad->kind == TIR_VALUE_CONST) && is_same_row(a->row, access) &&
            (access->op == TIR_OP_STORE || tir_is_only_read(a->f, tir_ref_base(access)));
 }
@@ -198,7 +280,7 @@ static int64_t elements_of(const struct tir_inst *access)
 // May be loaded in vectors that lie anywhere.
 static bool is_put_together(const struct askew *a, const struct tir_inst *access)
 {
-    return access->op == TIR_OP_LOAD && is_row(access) && !access->operands[TIR_LOAD_PAD] &&
+    return access->op == TIR_OP_LOAD && is_row(a, access) && !access->operands[TIR_LOAD_PAD] &&
            !access->operands[TIR_LOAD_MASK] && tir_is_only_read(a->f, tir_ref_base(access));
 }
 
@@ -216,28 +298,31 @@ static struct tir_value *extent_of(const struct askew *a, const struct tir_inst 
     return dim->dim >= 0 ? a->f->dims[dim->dim].value : tir_const_index(a->f, dim->constant);
 }
 
-// Elements from where a tensor begins to the row of an access.
-static struct tir_value *row_of(struct tir_builder *b, const struct tir_inst *access)
+// Elements from where a tensor begins to the row of an access, or the first of them.
+static struct tir_value *row_of(const struct askew *a, struct tir_builder *b,
+                                const struct tir_inst *access, struct tir_value *first)
 {
     struct tir_value *base = tir_ref_base(access), *sum = NULL;
     const struct tir_type *i64 = tir_type_scalar(b->f->module->types, TIR_I64);
     for (uint32_t d = 0; d + 1 < base->type->rank; d++) {
         struct tir_value *stride = tir_build1(b, TIR_OP_STRIDE, i64, &base, 1);
         tir_set_int(b->f, stride->def, TIR_ATTR_axis, d);
-        struct tir_value *part = tir_binary(b, TIR_OP_MUL, tir_ref_indices(access)[d], stride);
+        struct tir_value *at = has_rows(a, access, d) ? first : tir_ref_indices(access)[d];
+        struct tir_value *part = tir_binary(b, TIR_OP_MUL, at, stride);
         sum = sum ? tir_binary(b, TIR_OP_ADD, sum, part) : part;
     }
     return sum;
 }
 
 // Elements from a multiple of 16 bytes to where the row begins.
-static struct tir_value *askew_of(struct tir_builder *b, const struct tir_inst *access)
+static struct tir_value *askew_of(const struct askew *a, struct tir_builder *b,
+                                  const struct tir_inst *access, struct tir_value *first)
 {
     struct tir_types *types = b->f->module->types;
     struct tir_value *base = tir_ref_base(access);
     struct tir_value *at = tir_build1(b, TIR_OP_ASKEW, tir_type_scalar(types, TIR_I32), &base, 1);
     at = tir_build1(b, TIR_OP_CAST, tir_type_scalar(types, TIR_I64), &at, 1);
-    at = tir_binary(b, TIR_OP_ADD, at, row_of(b, access));
+    at = tir_binary(b, TIR_OP_ADD, at, row_of(a, b, access, first));
     return tir_binary(b, TIR_OP_AND, at, tir_const_index(b->f, elements_of(access) - 1));
 }
 
@@ -276,14 +361,14 @@ static bool demand_lengths(const struct askew *a)
     return true;
 }
 
-static void turn_access(const struct askew *a, struct tir_inst *access, struct tir_value *by)
+// begin: -by, where the row begins in the tile
+static void turn_access(const struct askew *a, struct tir_inst *access, struct tir_value *begin)
 {
     const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
-    struct tir_builder b = tir_builder_before(a->f, access);
     const bool moves = is_moved(a, access), is_apart = is_put_together(a, access);
     for (uint32_t d = 0; d < box->list_count; d++)
         if (box->list[d] > 1 && turns(a, &accessed(a, access)[tir_slice_dim(access, d)]))
-            tir_ref_indices(access)[d] = tir_binary(&b, TIR_OP_SUB, tir_const_index(a->f, 0), by);
+            tir_ref_indices(access)[d] = begin;
     if (moves)
         tir_set_int(a->f, access, TIR_ATTR_begins, VECTOR);
     else if (is_apart)
@@ -308,14 +393,70 @@ static void turn_iota(const struct askew *a, struct tir_inst *iota, struct tir_v
     choice[0]->def->operands[0] = c;
 }
 
+// Every tile of a span of rows is there, also if the last span is not full.
+static void round_extent(const struct askew *a, int64_t span)
+{
+    struct tir_value **extent = &a->tiles->operands[a->grid_dim];
+    struct tir_builder b = tir_builder_before(a->f, a->tiles);
+    struct tir_value *all = tir_const_index(a->f, span);
+    *extent = tir_binary(&b, TIR_OP_MUL, tir_binary(&b, TIR_OP_CEILDIV, *extent, all), all);
+}
+
+// The first row of a tile.
+static struct tir_value *first_of(const struct askew *a, struct tir_builder *b, int64_t step)
+{
+    struct tir_value *span = tir_const_index(a->f, a->rows * step);
+    struct tir_value *before = tir_binary(b, TIR_OP_DIV, a->start, span);
+    struct tir_value *tile = tir_binary(b, TIR_OP_DIV, a->start, tir_const_index(a->f, a->rows));
+    before = tir_binary(b, TIR_OP_MUL, before, span);
+    tile = tir_binary(b, TIR_OP_REM, tile, tir_const_index(a->f, step));
+    return tir_binary(b, TIR_OP_ADD, before, tile);
+}
+
+// Every access of the rows takes each step-th row from the first on.
+static void step_rows(const struct askew *a, struct tir_builder *b, struct tir_value *first,
+                      int64_t step)
+{
+    struct tir_types *types = a->f->module->types;
+    const struct tir_type *t = tir_type_tile(types, TIR_I64, 1, &a->rows);
+    struct tir_value *at =
+        tir_build1(b, TIR_OP_IOTA, tir_type_tile(types, TIR_I32, 1, &a->rows), NULL, 0);
+    tir_set_int(a->f, at->def, TIR_ATTR_axis, 0);
+    at = tir_build1(b, TIR_OP_CAST, t, &at, 1);
+    at = tir_binary(b, TIR_OP_MUL, at, tir_const_int(a->f, t, step));
+    at = tir_binary(b, TIR_OP_ADD, tir_build1(b, TIR_OP_BROADCAST, t, &first, 1), at);
+    tir_foreach_inst_in(inst, a->tiles->regions[0]) {
+        const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+        for (uint32_t d = 0; box && d < box->list_count; d++) {
+            if (!has_rows(a, inst, d))
+                continue;
+            int64_t list[TIR_MAX_RANK];
+            memcpy(list, box->list, box->list_count * sizeof(*list));
+            list[d] = -1;
+            tir_set_list(a->f, inst, TIR_ATTR_box, list, box->list_count);
+            box = tir_attr_find(inst, TIR_ATTR_box);
+            tir_ref_indices(inst)[d] = at;
+        }
+    }
+}
+
 static bool turn(const struct askew *a)
 {
     if (!demand_lengths(a))
         return false;
     struct tir_builder b = tir_builder_before(a->f, a->tiles->regions[0]->first);
-    struct tir_value *by = askew_of(&b, a->row);
+    const int64_t step = elements_of(a->row);
+    struct tir_value *first = NULL;
+    if (a->rows > 1)
+        first = first_of(a, &b, step);
+    struct tir_value *by = askew_of(a, &b, a->row, first);
+    struct tir_value *begin = tir_binary(&b, TIR_OP_SUB, tir_const_index(a->f, 0), by);
     vec_foreach(struct tir_inst *, it, &a->accesses)
-        turn_access(a, *it, by);
+        turn_access(a, *it, begin);
+    if (a->rows > 1) {
+        step_rows(a, &b, first, step);
+        round_extent(a, a->rows * step);
+    }
     vec_foreach(struct tir_inst *, it, &a->iotas)
         turn_iota(a, *it, by);
     return true;
@@ -330,7 +471,7 @@ struct tir_func *tir_compile_askew(struct tir_func *f)
     if (!a.tiles || a.f->grid_count)
         return NULL;
     tir_extents_find(&a.extents, a.f, a.f->module->arena);
-    if (!find_row(&a) || !note_all(&a))
+    if (!find_rows(&a) || !find_row(&a) || !note_all(&a))
         return NULL;
     choose_row(&a);
     return turn(&a) ? a.f : NULL;

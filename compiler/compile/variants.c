@@ -85,6 +85,8 @@ static void add(struct tir_context *cx, struct tir_kernel_code *kernel, struct t
 
 // Rows that are moved element by element take this per cent of the time (docs/decisions/098).
 #define BY_ELEMENTS 150
+// Tiles of several rows that begin anywhere, which lie apart, this (decision 105).
+#define ROWS_APART  130
 #define DEEPEST     8 // operations between a load and the product, above which no more is asked of it
 // Vectors of scales and the like: an access of that part of the largest one, or of less, costs
 // little if it goes element by element. So nothing is asked of its tensor.
@@ -330,6 +332,17 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
     add(cx, kernel, any, 0, "__any", times(cx, cost, card->by_elements));
 }
 
+// Have its tiles several rows?
+static bool has_rows(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        for (uint32_t d = 0;
+             inst->op == TIR_OP_TILES && d < tir_attr_find(inst, TIR_ATTR_by)->list_count; d++)
+            if (tir_attr_find(inst, TIR_ATTR_by)->list[d] > 1)
+                return true;
+    return false;
+}
+
 static void add_others(struct tir_context *cx, const struct tir_request *request,
                        struct tir_kernel_code *kernel, struct tir_func *f, tir_formula cost)
 {
@@ -353,7 +366,8 @@ static void add_others(struct tir_context *cx, const struct tir_request *request
     if (edges)
         add(cx, kernel, edges, DENSE_FACTS, "__edges", cost);
     if (askew)
-        add(cx, kernel, askew, DENSE_FACTS, "__askew", cost);
+        add(cx, kernel, askew, DENSE_FACTS, "__askew",
+            has_rows(askew) ? per_cent(cx, cost, ROWS_APART) : cost);
     if (narrow) // beside a product's __edges
         add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow", by_elements);
     if (is_one_of_many)

@@ -4,7 +4,7 @@
 
 Usage: askew_rows.py TIRC [--seed N] [--count N]
 
-Each tile has a row of tensors of several element types for itself. Its statements load rows and vectors that all rows share,
+Each tile has a row of tensors of several element types for itself, or a few. Its statements load rows and vectors that all rows share,
 combine them, mask them by their columns, reduce them and store rows of any type. Rows have any length, and tensors begin
 anywhere: so vectors of memory are cut where rows begin and end, and lie anywhere beside each other. All numbers are exact,
 and the emulator finds what is touched outside of a tensor. Seed 0 is that of the day. A failing program is printed, with
@@ -27,6 +27,7 @@ class Program:
         self.rng = rng = random.Random(seed)
         self.cols = rng.choice(COLS)
         self.threads = rng.choice([32, 64, 128])
+        self.rows = rng.choice([1, 1, 1, 2, 3, 4, 8])
         self.deep = rng.random() < 0.2  # tensors of three dimensions
         self.tensors = {}
         self.values = 0
@@ -37,15 +38,15 @@ class Program:
         return name
 
     def row(self, name):
-        row = self.rng.choice(["m", "m", "m", "m", "M - 1 - m"])
-        return f"{name}[{'b, ' if self.deep else ''}{row}:+1, 0:+{self.cols}]"
+        row = self.rng.choice(["m", "m", "m", "m", "M - 1 - m"]) if self.rows == 1 else "m"
+        return f"{name}[{'b, ' if self.deep else ''}{row}:+{self.rows}, 0:+{self.cols}]"
 
     def rows_of(self):
         return ["B", "M", "N"] if self.deep else ["M", "N"]
 
     def load(self):
         rng = self.rng
-        if rng.random() < 0.3:
+        if rng.random() < 0.3 and (self.rows == 1 or self.tensors):  # the first has all rows
             name = self.tensor("W", ["N"])
             return f"i32({name}[None, 0:+{self.cols}])"
         name = self.tensor("X", self.rows_of())
@@ -56,6 +57,9 @@ class Program:
     def statement(self, names):
         rng = self.rng
         a, b = rng.choice(names), rng.choice(names)
+        if self.rows > 1 and rng.random() < 0.08:  # rows that are not on their own
+            return rng.choice([f"{a} + i32(sum({b}, axis = 0) % 5)", f"where(rows({a}) == 1, {a}, {b})",
+                               f"where(m + rows({a}) < 3, {a}, {b})", f"{a} + i32(m % 3)"])
         return rng.choice([
             f"{a} + {b}", f"{a} - {b}", f"max({a}, {b})",
             f"where({a} < {b}, {a}, {b} + 1)",
@@ -80,10 +84,11 @@ class Program:
             lines.append(f"{self.row(name)} = {self.tensors[name][0]}({value});")
         if rng.random() < 0.3 and not self.deep:
             name = self.tensor("S", ["M"], "out ")
-            lines.append(f"{name}[m:+1] = reshape({self.tensors[name][0]}(min(max(rowsum({names[-1]}) % 50, 0), 50)), 1);")
+            value = f"min(max(rowsum(i32({names[-1]}) + 0 * {names[0]}) % 50, 0), 50)"
+            lines.append(f"{name}[m:+{self.rows}] = reshape({self.tensors[name][0]}({value}), {self.rows});")
         tensors = ", ".join(f"{name}: {direction}{kind}[{', '.join(dims)}]"
                             for name, (kind, dims, direction) in self.tensors.items())
-        loop = "(b, m) in tiles(B by 1, M by 1)" if self.deep else "m in tiles(M by 1)"
+        loop = f"(b, m) in tiles(B by 1, M by {self.rows})" if self.deep else f"m in tiles(M by {self.rows})"
         body = "\n".join(f"        {line}" for line in lines)
         return f"kernel k({tensors}) where N <= {self.cols} threads({self.threads})\n{{\n    for {loop} {{\n{body}\n    }}\n}}\n"
 
@@ -93,7 +98,7 @@ def draw(seed):
     text, rng = program.text(), random.Random(seed + 1)
     most = program.cols
     columns = rng.choice([rng.randint(1, most), rng.randint(1, most), most, most // 8 + rng.randint(0, 20)])
-    sizes = [f"M={rng.randint(1, 5)}", f"N={columns}"]
+    sizes = [f"M={rng.randint(1, 5 if program.rows == 1 else 40)}", f"N={columns}"]
     sizes += [f"B={rng.randint(1, 3)}"] if program.deep else []
     for name, (_, dims, direction) in program.tensors.items():
         place = f",offset={rng.randint(1, 9)}" if rng.random() < 0.3 else ""

@@ -93,14 +93,18 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
 }
 
 // Elements from a multiple of so many bytes, at most 16, to the start of the slice, of which the
-// thread's vectors are whole vectors away.
+// thread's vectors are whole vectors away. Rows that an index tile names all begin alike.
 static struct tir_value *past_of(struct global *g, uint32_t multiple)
 {
     struct lower *lo = g->lo;
     struct tir_value *past = tir_build1(&lo->b, TIR_OP_ASKEW, lo->i32, &g->base, 1);
     past = tir_lower_cast(lo, &lo->b, past, lo->index);
+    const int64_t first[TIR_MAX_RANK] = {0};
     for (uint32_t t = 0; t < g->rank; t++) {
-        struct tir_value *part = tir_lower_narrowed(lo, g->sides[t].index, lo->index);
+        const struct side *s = &g->sides[t];
+        struct tir_value *part =
+            s->box < 0 ? tir_lower_index_at(lo, s->index, first, s->tile_dim) : s->index;
+        part = tir_lower_narrowed(lo, part, lo->index);
         if (t + 1 < g->rank) {
             struct tir_value *stride = tir_build1(&lo->b, TIR_OP_STRIDE, lo->i64, &g->base, 1);
             tir_set_int(lo->f, stride->def, TIR_ATTR_axis, t);
