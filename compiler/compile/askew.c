@@ -440,6 +440,36 @@ static void step_rows(const struct askew *a, struct tir_builder *b, struct tir_v
     }
 }
 
+// Is it a load of what all rows share?
+static bool is_shared(const struct askew *a, const struct tir_inst *inst,
+                      const struct tir_value *begin)
+{
+    if (inst->op != TIR_OP_LOAD || !tir_attr_find(inst, TIR_ATTR_askew))
+        return false;
+    for (uint32_t d = 0; d < tir_ref_base(inst)->type->rank; d++) {
+        const struct tir_value *at = tir_ref_indices(inst)[d];
+        if (at != begin && at->kind != TIR_VALUE_CONST && tir_is_made_in(a->tiles, at))
+            return false;
+    }
+    return true;
+}
+
+// Such loads move right behind the first one of a row: they are put together while that is on its
+// way, and not when the row is there and waits for them.
+static void load_early(const struct askew *a, const struct tir_value *begin)
+{
+    struct tir_inst *last = NULL;
+    tir_foreach_inst_safe(inst, a->tiles->regions[0]) {
+        if (!last && inst->op == TIR_OP_LOAD && tir_attr_find(inst, TIR_ATTR_begins))
+            last = inst;
+        if (!last || !is_shared(a, inst, begin))
+            continue;
+        if (last->next != inst)
+            tir_move_before(inst, last->next);
+        last = inst;
+    }
+}
+
 static bool turn(const struct askew *a)
 {
     if (!demand_lengths(a))
@@ -459,6 +489,7 @@ static bool turn(const struct askew *a)
     }
     vec_foreach(struct tir_inst *, it, &a->iotas)
         turn_iota(a, *it, by);
+    load_early(a, begin);
     return true;
 }
 
