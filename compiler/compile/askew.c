@@ -51,6 +51,7 @@ struct askew {
     int64_t count;                      // of them
     VEC(struct tir_inst *) accesses;    // along them
     VEC(struct tir_inst *) iotas;
+    VEC(struct tir_value *) lengths; // of the tensors along them
 };
 
 static bool turns(const struct askew *a, struct tir_tile_dim *dim)
@@ -329,7 +330,7 @@ static struct tir_value *askew_of(const struct askew *a, struct tir_builder *b,
 // Makes it a condition of the launch that the columns which turn to the front are outside of all
 // tensors, and that rows are no shorter than pays: a few elements are there sooner one at a time.
 // False: it is not so.
-static bool demand_lengths(const struct askew *a)
+static bool demand_lengths(struct askew *a)
 {
     const int64_t most = a->count - elements_of(a->row) + 1;
     struct tir_builder b = tir_builder_at_end(a->f, a->f->host);
@@ -350,6 +351,8 @@ static bool demand_lengths(const struct askew *a)
                     vec_push(a->f->module->arena, &extents, extent);
             }
     }
+    vec_foreach(struct tir_value *, extent, &extents)
+        vec_push(a->f->module->arena, &a->lengths, *extent);
     const uint32_t count = extents.len;
     for (uint32_t i = 0; i < count; i++) {
         struct tir_value *extent = extents.at[i];
@@ -470,7 +473,75 @@ static void load_early(const struct askew *a, const struct tir_value *begin)
     }
 }
 
-static bool turn(const struct askew *a)
+struct row_test { // whether columns are in the row
+    struct tir_inst *test, *iota;
+};
+
+// What the value is repeated from, or cast from without a change: it is a column or a length.
+static struct tir_value *source_of(struct tir_value *v)
+{
+    while (v->kind == TIR_VALUE_RESULT &&
+           (v->def->op == TIR_OP_BROADCAST ||
+            (v->def->op == TIR_OP_CAST && tir_elem_is_int(v->def->operands[0]->type->elem) &&
+             tir_elem_is_int(v->type->elem) && tir_elems[v->type->elem].bits >= 32)))
+        v = v->def->operands[0];
+    return v;
+}
+
+// The same of 0 + cols(x), where a tile begins at 0.
+static struct tir_value *column_of(struct tir_value *v)
+{
+    int64_t number;
+    v = source_of(v);
+    if (v->kind == TIR_VALUE_RESULT && v->def->op == TIR_OP_ADD &&
+        tir_is_const_int(source_of(v->def->operands[0]), &number) && !number)
+        v = source_of(v->def->operands[1]);
+    return v;
+}
+
+// The iota whose numbers the test compares with the length of the rows. NULL: it is no such test.
+static struct tir_inst *tested(const struct askew *a, const struct tir_inst *test)
+{
+    if (test->op != TIR_OP_LT || !tir_type_is_tile(test->results[0]->type))
+        return NULL;
+    const struct tir_value *length = source_of(test->operands[1]);
+    const struct tir_value *column = column_of(test->operands[0]);
+    bool is_length = false;
+    vec_foreach(struct tir_value *, it, &a->lengths)
+        is_length |= *it == length;
+    vec_foreach(struct tir_inst *, it, &a->iotas)
+        if (is_length && (*it)->results[0] == column)
+            return *it;
+    return NULL;
+}
+
+// Column c - by is in the row. Below 0 it is a large number without a sign, as the last columns
+// are, so one comparison is enough.
+static void turn_test(const struct askew *a, struct tir_inst *test, struct tir_inst *iota,
+                      struct tir_value *by)
+{
+    struct tir_types *types = a->f->module->types;
+    struct tir_type tile = *iota->results[0]->type;
+    const struct tir_type *scalar = tir_type_scalar(types, tile.elem);
+    tile.elem = tir_elems[tile.elem].bits == 32 ? TIR_U32 : TIR_U64;
+    const struct tir_type *t = tir_type_get(types, &tile), *result = test->results[0]->type;
+    struct tir_builder b = tir_builder_before(a->f, test);
+    struct tir_value *shift = tir_build1(&b, TIR_OP_CAST, scalar, &by, 1);
+    shift = tir_build1(&b, TIR_OP_BROADCAST, iota->results[0]->type, &shift, 1);
+    struct tir_value *column = tir_binary(&b, TIR_OP_SUB, iota->results[0], shift);
+    if (column->type != t)
+        column = tir_build1(&b, TIR_OP_CAST, t, &column, 1);
+    struct tir_value *length = source_of(test->operands[1]);
+    length = tir_build1(&b, TIR_OP_CAST, tir_type_scalar(types, tile.elem), &length, 1);
+    length = tir_build1(&b, TIR_OP_BROADCAST, t, &length, 1);
+    struct tir_value *is = tir_binary(&b, TIR_OP_LT, column, length);
+    if (is->type != result)
+        is = tir_build1(&b, TIR_OP_BROADCAST, result, &is, 1);
+    tir_replace_uses(a->f, test->results[0], is);
+    tir_remove(test);
+}
+
+static bool turn(struct askew *a)
 {
     if (!demand_lengths(a))
         return false;
@@ -480,6 +551,12 @@ static bool turn(const struct askew *a)
     if (a->rows > 1)
         first = first_of(a, &b, step);
     struct tir_value *by = askew_of(a, &b, a->row, first);
+    VEC(struct row_test) tests = {0};
+    tir_foreach_inst_in(inst, a->tiles->regions[0]) {
+        const struct row_test test = {inst, tested(a, inst)};
+        if (test.iota)
+            vec_push(a->f->module->arena, &tests, test);
+    }
     struct tir_value *begin = tir_binary(&b, TIR_OP_SUB, tir_const_index(a->f, 0), by);
     vec_foreach(struct tir_inst *, it, &a->accesses)
         turn_access(a, *it, begin);
@@ -489,6 +566,8 @@ static bool turn(const struct askew *a)
     }
     vec_foreach(struct tir_inst *, it, &a->iotas)
         turn_iota(a, *it, by);
+    vec_foreach(struct row_test, it, &tests)
+        turn_test(a, it->test, it->iota, by);
     load_early(a, begin);
     return true;
 }
