@@ -13,8 +13,8 @@
 // The buffer keeps the orientation of global memory, so the copy needs no transpose and async_copy
 // can give it to the hardware; a permute of the buffer transposes it for the dot. ldmatrix
 // transposes 16-bit elements on the way to registers. For other widths, an operand whose contiguous
-// dimension is not K is transposed when it is stored. The rows are swizzled so that eight of them
-// touch all banks.
+// dimension is not K is transposed when it is stored, once for all products of its block and of
+// those inside that come later. The rows are swizzled so that eight of them touch all banks.
 
 #include "pass/layout/staging.h"
 
@@ -32,6 +32,7 @@ struct stage {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     struct tir_map swizzled, plain; // tile -> its buffer in the tile's own orientation
+    struct tir_map turned;          // tile -> its buffer the other way round
     VEC(struct tir_inst *) stores;  // that fill these buffers
 };
 
@@ -131,6 +132,17 @@ static struct tir_value *staged_before(struct stage *s, const struct tir_value *
     return buffer || swizzled ? buffer : tir_map_get(&s->plain, tir_map_key(x));
 }
 
+// The buffer that x was turned into for a product that always comes before this one.
+static struct tir_value *turned_before(struct stage *s, const struct tir_value *x,
+                                       const struct tir_inst *dot)
+{
+    struct tir_value *buffer = tir_map_get(&s->turned, tir_map_key(x));
+    const struct tir_block *at = dot->block;
+    while (buffer && at != buffer->def->block && at->owner)
+        at = at->owner->block;
+    return buffer && at == buffer->def->block ? buffer : NULL;
+}
+
 // Do tensor cores take K across the rows in memory, too? ldmatrix and wgmma turn 16-bit elements;
 // lanes load those of 64 bits by themselves.
 static bool turns(enum tir_elem elem)
@@ -171,13 +183,17 @@ static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, st
             buffer = tir_reshaped_buffer(&before, buffer, x->type);
         return turned ? tir_transpose(&before, buffer) : buffer;
     }
+    struct tir_value *buffer = turned_before(s, x, dot);
+    if (buffer)
+        return k_dim == 1 ? buffer : tir_transpose(&before, buffer);
     struct tir_value *k_last = k_dim == 1 ? v : tir_transpose(&before, v);
     tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, v->def ? v->def->span : dot->span,
                        "copy of %s: through registers, because it is turned while it is stored: "
                        "%s transposes only 16-bit elements",
                        v->name ? v->name : "an operand of dot",
                        tir_dot_on_warpgroups(dot) ? "wgmma" : "ldmatrix");
-    struct tir_value *buffer = to_shared(s, k_last, k_last, dot, true);
+    buffer = to_shared(s, k_last, k_last, dot, true);
+    tir_map_set(&s->turned, tir_map_key(x), buffer);
     return k_dim == 1 ? buffer : tir_transpose(&before, buffer);
 }
 
@@ -386,6 +402,7 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
     struct stage s = {.f = f, .cx = cx};
     tir_map_init(&s.swizzled, cx->scratch);
     tir_map_init(&s.plain, cx->scratch);
+    tir_map_init(&s.turned, cx->scratch);
     stage_all(&s);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
     const bool by_tensor_copies = tir_has_warpgroup_dot(f);
