@@ -399,13 +399,26 @@ static void anchor_rest(struct solver *s)
     }
 }
 
+// What masks and numbers of elements led to while products had not all got theirs.
+static void spread_again(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f)
+        for (uint32_t r = 0; r < inst->result_count; r++)
+            if (tir_solver_needs_layout(inst->results[r]) && s->of[inst->results[r]->id])
+                vec_push(s->cx->scratch, &s->work, inst->results[r]);
+    tir_solver_propagate(s);
+}
+
 bool tir_solver_anchor(struct solver *s)
 {
     anchor_stated(s);
+    s->of_products = true;
     if (!anchor_tmem(s) || !anchor_products(s))
         return false;
     anchor_rows(s);
     anchor_dots(s);
+    s->of_products = false;
+    spread_again(s);
     anchor_scans(s);
     anchor_turned(s);
     anchor_accesses(s);

@@ -18,6 +18,7 @@ struct solver {
     uint32_t warps;
     bool on_warpgroups;           // the products are
     bool leaves_by_copies;        // results do, if they can
+    bool of_products;             // layouts of products spread, not yet those of other values
     const struct tir_layout **of; // by value id
     struct use **uses;            // by value id
     uint32_t value_count;
@@ -72,6 +73,8 @@ const struct tir_layout *tir_solver_products_layout(struct solver *s,
                                                     const struct tir_inst *product,
                                                     const struct tir_value *a);
 
+// A value that costs nothing to compute again in another layout.
+bool tir_solver_is_cheap(const struct tir_value *v);
 // Writes the layouts into the types, and inserts conversions where two meet (settle.c).
 void tir_solver_settle(struct solver *s);
 

@@ -6,7 +6,6 @@
 #include "pass/layout/layout.h"
 #include "pass/layout/staging.h"
 
-// A value that costs nothing to compute again in another layout.
 static bool is_cheap(const struct tir_value *v, uint32_t depth)
 {
     if (v->kind == TIR_VALUE_CONST || tir_type_is_scalar(v->type))
@@ -31,6 +30,11 @@ static bool is_cheap(const struct tir_value *v, uint32_t depth)
                 return false;
         return true;
     }
+}
+
+bool tir_solver_is_cheap(const struct tir_value *v)
+{
+    return is_cheap(v, 6);
 }
 
 // The layout of `of`, the operand or the result of a reshape, with the same elements in the same
@@ -60,7 +64,7 @@ static struct tir_value *in_layout(struct solver *s, struct tir_builder *b, stru
     if (v->def && v->def->op == TIR_OP_CONVERT_LAYOUT) // once is enough
         return in_layout(s, b, v->def->operands[0], l);
     const struct tir_type *type = tir_type_with_layout(s->types, v->type, l);
-    if (!is_cheap(v, 6) && !repeats(v)) {
+    if (!tir_solver_is_cheap(v) && !repeats(v)) {
         struct tir_value *operands[] = {v, NULL};
         struct tir_value *y = tir_build1(b, TIR_OP_CONVERT_LAYOUT, type, operands, 2);
         y->name = v->name;

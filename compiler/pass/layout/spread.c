@@ -16,11 +16,18 @@ void tir_solver_assign(struct solver *s, struct tir_value *v, const struct tir_l
     vec_push(s->cx->scratch, &s->work, v);
 }
 
+// Does v's layout reach what is computed from it? Not from one product to another by a mask or a
+// number of elements, of which each can have its own.
+static bool leads_on(const struct solver *s, const struct tir_value *v)
+{
+    return !s->of_products || !tir_solver_is_cheap(v);
+}
+
 static void spread_elementwise(struct solver *s, struct tir_inst *inst)
 {
     const struct tir_layout *l = s->of[inst->results[0]->id];
     for (uint32_t i = 0; !l && i < inst->operand_count; i++)
-        if (tir_solver_needs_layout(inst->operands[i]))
+        if (tir_solver_needs_layout(inst->operands[i]) && leads_on(s, inst->operands[i]))
             l = s->of[inst->operands[i]->id];
     tir_solver_assign(s, inst->results[0], l);
     for (uint32_t i = 0; i < inst->operand_count; i++)
