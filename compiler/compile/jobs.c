@@ -10,7 +10,8 @@
 // compiled again from the start: with cp.async, if tensor copies may feed mma.sync; with fewer
 // stages, then without pairs of CTAs, then without roles, then with mma.sync. The receipt says so.
 // Errors that stay are those of the last attempt, which asks for least. Beside mma.sync a variant
-// whose registers will not last has twice the warps, if more is left then.
+// whose registers will not last has twice the warps, or makes tiles where they are used first, if
+// more is left then.
 //
 // Where code is wanted and there are more processors than variants, checks are left to the end and
 // made beside code generation (check.h). If one of them fails, that stops, its variant is compiled
@@ -62,8 +63,16 @@ static const struct tir_attempt attempts[] = {
     {"with mma.sync and one stage", .stages = 1, .no_roles = true, .only_mma_sync = true},
 };
 
-static const struct tir_attempt more_warps = {"with twice the warps", .stages = INT64_MAX,
-                                              .more_warps = true};
+// What saves registers, where so many percent more than a thread has are live at a time.
+static const struct saving {
+    uint32_t overcount;
+    struct tir_attempt attempt;
+} savings[] = {
+    {TIR_BUDGET_OVERCOUNT,
+     {.gain = "threads: twice as many", .stages = INT64_MAX, .more_warps = true}},
+    {TIR_BUDGET_LATE_OVERCOUNT,
+     {.gain = "tiles: made where they are used first", .stages = INT64_MAX, .late = true}},
+};
 
 static void leave(void *user, const struct tir_func *f, const struct tir_pass_cx *cx,
                   const struct tir_pass_info *check)
@@ -122,8 +131,8 @@ static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *a
                                        .user = job};
     tir_compile_receipt_begin(&job->receipt, job->kernel->name, job->f);
     job->ok = tir_run_passes(job->f, &pass, &options);
-    if (failure && job->ok && attempt->more_warps)
-        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "threads: twice as many, since %s",
+    if (failure && job->ok && attempt->gain)
+        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "%s, since %s", attempt->gain,
                         failure);
     else if (failure && job->ok) // else its own errors tell all
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "compiled again %s: %s",
@@ -186,14 +195,10 @@ static bool is_other(const struct tir_attempt *attempt, const struct tir_func *f
     return !attempt->no_roles || wgmma; // without warpgroups no rings go to roles
 }
 
-// Do products by mma.sync alone decide how many warps there are, and fewer than there may be?
-static bool may_have_more_warps(const struct tir_variant_job *job)
+static bool multiplies_by_mma_alone(const struct tir_func *f)
 {
     bool has_mma = false;
-    if (job->kernel->variants[job->variant]->threads ||
-        job->f->threads >= 32 * TIR_BUDGET_PRODUCT_WARPS)
-        return false;
-    tir_foreach_inst(inst, job->f) {
+    tir_foreach_inst(inst, f) {
         has_mma |= inst->op == TIR_OP_MMA;
         if (inst->op == TIR_OP_WGMMA || inst->op == TIR_OP_TMEM_ALLOC)
             return false;
@@ -201,25 +206,52 @@ static bool may_have_more_warps(const struct tir_variant_job *job)
     return has_mma;
 }
 
-// Of the first attempt, which has succeeded and whose meter began so, and one with more warps: the
-// one that leaves more registers.
-static const struct tir_attempt *with_warps(struct tir_variant_job *job, struct tir_meter meter,
-                                            char *failure)
+// Do products decide how many warps there are, and fewer than there may be?
+static bool may_have_more_warps(const struct tir_variant_job *job)
 {
-    const struct tir_fullest first = job->fullest, *now = &job->fullest;
-    if (first.live <= first.limit + first.limit * TIR_BUDGET_OVERCOUNT / 100 ||
-        !may_have_more_warps(job))
-        return &attempts[0];
+    return !job->kernel->variants[job->variant]->threads &&
+           job->f->threads < 32 * TIR_BUDGET_PRODUCT_WARPS;
+}
+
+// Is less of what a thread has live at a time?
+static bool leaves_more(const struct tir_fullest *a, const struct tir_fullest *b)
+{
+    return (uint64_t)a->live * b->limit < (uint64_t)b->live * a->limit;
+}
+
+static bool is_too_full(const struct tir_fullest *fullest, uint32_t overcount)
+{
+    return fullest->live > fullest->limit + fullest->limit * overcount / 100;
+}
+
+// Of the first attempt, which has succeeded and whose meter began so, and those that save
+// registers, the one that leaves most.
+static const struct tir_attempt *with_registers(struct tir_variant_job *job, struct tir_meter meter,
+                                                char *failure)
+{
+    const struct tir_attempt *best = &attempts[0], *last = best;
+    const bool by_mma = multiplies_by_mma_alone(job->f), more_warps = may_have_more_warps(job);
+    struct tir_fullest least = job->fullest;
     snprintf(failure, FAILURE_SIZE,
-             "%" PRIu32 " registers of a thread were live at a time, of %" PRIu32, first.live,
-             first.limit);
-    job->meter = meter;
-    run_attempt(job, &more_warps, STR(""), failure);
-    if (job->ok && (uint64_t)now->live * first.limit < (uint64_t)first.live * now->limit)
-        return &more_warps;
-    job->meter = meter;
-    run_attempt(job, &attempts[0], STR(""), NULL);
-    return &attempts[0];
+             "%" PRIu32 " registers of a thread were live at a time, of %" PRIu32, least.live,
+             least.limit);
+    for (size_t i = 0; i < TIR_COUNT_OF(savings) && by_mma; i++) {
+        if (!is_too_full(&least, savings[i].overcount) ||
+            (savings[i].attempt.more_warps && !more_warps))
+            continue;
+        last = &savings[i].attempt;
+        job->meter = meter;
+        run_attempt(job, last, STR(""), failure);
+        if (job->ok && leaves_more(&job->fullest, &least)) {
+            best = last;
+            least = job->fullest;
+        }
+    }
+    if (last != best) {
+        job->meter = meter;
+        run_attempt(job, best, STR(""), best->gain ? failure : NULL);
+    }
+    return best;
 }
 
 // The attempt that succeeds, else the last one. failure: of the first.
@@ -229,7 +261,7 @@ static const struct tir_attempt *run_attempts(struct tir_variant_job *job, char 
     const struct tir_meter meter = job->meter;
     run_attempt(job, last, STR(""), NULL);
     if (job->ok)
-        return with_warps(job, meter, failure);
+        return with_registers(job, meter, failure);
     for (size_t i = 1; i < TIR_COUNT_OF(attempts) && !job->ok && !job->check.pass &&
                        !job->meter.is_stopped && !is_internal(job);
          i++) {
@@ -256,7 +288,7 @@ static void run_variant(struct tir_variant_job *job)
     if (is_whole && !job->ok && o->stop_after.len) // it may fail later only
         attempt = &attempts[0];
     if (!is_whole || o->stop_after.len)
-        run_attempt(job, attempt, o->stop_after, attempt->name ? failure : NULL);
+        run_attempt(job, attempt, o->stop_after, attempt == &attempts[0] ? NULL : failure);
 }
 
 // Each variant may take what the limit leaves so far: how many run at a time plays no part.

@@ -15,12 +15,14 @@ enum tir_change { TIR_UNCHANGED, TIR_CHANGED, TIR_FAILED }; // FAILED: a diagnos
 // (compile/jobs.c).
 struct tir_attempt {
     const char *name;   // a clause for the receipt; NULL: the first attempt
+    const char *gain;   // in its place: what there is since registers did not last
     int64_t stages;     // of a loop, at most
     bool no_pairs;      // of CTAs that multiply together, unless the program states them
     bool no_roles;      // unless the program states them
     bool only_mma_sync; // the same of wgmma and tcgen05
     bool only_cp_async; // no tensor copies feed mma.sync
     bool more_warps;    // twice as many beside mma.sync, unless the program states them
+    bool late;          // tiles beside mma.sync are made where they are used first
 };
 
 struct tir_pass_cx {

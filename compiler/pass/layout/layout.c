@@ -23,6 +23,7 @@
 #include "machine/budget.h"
 #include "pass/layout/choice.h"
 #include "pass/layout/dot.h"
+#include "pass/layout/late.h"
 #include "pass/layout/pressure.h"
 #include "pass/layout/rounded.h"
 #include "pass/layout/staging.h"
@@ -182,6 +183,8 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
     tir_plan_warpgroups(f, cx);
     tir_unround_operands(f);
     tir_widen_dots(f);
+    if (cx->attempt && cx->attempt->late)
+        tir_make_late(f, cx->scratch);
     f->threads = tir_choose_threads(f, cx);
     if (!is_stated && !check_stated(f, cx))
         return TIR_FAILED;

@@ -186,7 +186,12 @@ static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, st
     struct tir_value *buffer = turned_before(s, x, dot);
     if (buffer)
         return k_dim == 1 ? buffer : tir_transpose(&before, buffer);
-    struct tir_value *k_last = k_dim == 1 ? v : tir_transpose(&before, v);
+    struct tir_builder at = before;
+    if (v->def && s->cx->attempt && s->cx->attempt->late) {
+        at.block = v->def->block;
+        at.before = v->def->next;
+    }
+    struct tir_value *k_last = k_dim == 1 ? v : tir_transpose(&at, v);
     tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, v->def ? v->def->span : dot->span,
                        "copy of %s: through registers, because it is turned while it is stored: "
                        "%s transposes only 16-bit elements",
