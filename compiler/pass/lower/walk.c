@@ -11,7 +11,8 @@
 // Indices that only choose a slot of a ring are a plain addition; others that are multiples of the
 // tile's own extent have bits of their own and are XORed to the thread's part. Anything else, index
 // tiles among it, goes the slow, general way: coordinates, then digits, then the swizzle, for every
-// register.
+// register. Where registers have not lasted (jobs.c), those share an address that lie as far apart
+// in every thread, which is asked of each.
 //
 // A slice that a program names may lie outside of its buffer: each of the buffer's dimensions has a
 // bound, checked unless the index is known to fit. What is made by passes (copies, operands of a
@@ -40,6 +41,12 @@ struct walk_part { // of a tile, along one of its dimensions
     int64_t reach;       // from the coordinate of a register in thread 0 to that in any other
 };
 
+struct walk_base { // the address of a register, less the offset
+    uint32_t reg;
+    struct tir_value *at;
+    int64_t offset;
+};
+
 struct lower_walk {
     struct tir_value *base;          // alloc
     const struct tir_layout *memory; // its layout
@@ -59,6 +66,7 @@ struct lower_walk {
         *split[64]; // linear: thread ^ (bits of the constant that overlap), by those bits
     uint64_t split_bits[64];
     uint32_t splits;
+    VEC(struct walk_base) bases; // general, where addresses are shared
     struct lower_vector vector;
 };
 
@@ -599,8 +607,9 @@ static int64_t plain_part(const struct lower_walk *w, uint32_t d, int64_t consta
 }
 
 // Coordinates in the alloc, one by one.
-static struct tir_value *general_at(struct lower *lo, const struct lower_walk *w,
-                                    const int64_t tile[TIR_MAX_RANK], int64_t *offset)
+static struct tir_value *general_at(struct lower *lo, struct tir_builder *b,
+                                    const struct lower_walk *w, const int64_t tile[TIR_MAX_RANK],
+                                    int64_t *offset)
 {
     struct tir_value *coord[TIR_MAX_RANK] = {NULL};
     for (uint32_t d = 0; d < w->rank; d++) {
@@ -615,11 +624,59 @@ static struct tir_value *general_at(struct lower *lo, const struct lower_walk *w
             if (tir_lower_walk_is_inside(w)) // so no address before the offset is below the buffer
                 constant -= plain_part(w, d, constant, offset);
         }
-        coord[d] = tir_lower_add(lo, &lo->b, coord[d], dim->start);
+        coord[d] = tir_lower_add(lo, b, coord[d], dim->start);
         if (constant)
-            coord[d] = tir_lower_add(lo, &lo->b, coord[d], tir_lower_i32(lo, constant));
+            coord[d] = tir_lower_add(lo, b, coord[d], tir_lower_i32(lo, constant));
     }
-    return address(lo, &lo->b, w, coord);
+    return address(lo, b, w, coord);
+}
+
+static uint64_t register_byte(const struct lower_walk *w, uint32_t reg, uint32_t lane,
+                              uint32_t warp)
+{
+    int64_t at[TIR_MAX_RANK];
+    alloc_coord(w, (struct tir_layout_at){{reg, lane, warp}}, at);
+    return byte_of(w, at);
+}
+
+// Does one register lie as many bytes behind another one in every thread?
+static bool lies_behind(const struct lower *lo, const struct lower_walk *w, uint32_t first,
+                        uint32_t reg, int64_t *bytes)
+{
+    *bytes = (int64_t)(register_byte(w, reg, 0, 0) - register_byte(w, first, 0, 0));
+    for (uint32_t warp = 0; warp < lo->threads / 32; warp++)
+        for (uint32_t lane = 0; lane < 32; lane++)
+            if ((int64_t)(register_byte(w, reg, lane, warp) -
+                          register_byte(w, first, lane, warp)) != *bytes)
+                return false;
+    return *bytes >= 0;
+}
+
+// Do threads and registers alone say where elements lie?
+static bool is_fixed(const struct lower_walk *w)
+{
+    for (uint32_t d = 0; d < w->rank; d++)
+        if (w->dims[d].index || w->dims[d].start)
+            return false;
+    return w->layout && tir_lower_walk_is_inside(w);
+}
+
+// Where registers have not lasted, the address of another register and an offset if there is one.
+static struct tir_value *near_at(struct lower *lo, struct lower_walk *w, uint32_t reg,
+                                 const int64_t tile[TIR_MAX_RANK], int64_t *offset)
+{
+    if (!lo->cx->attempt || !lo->cx->attempt->late || !is_fixed(w))
+        return general_at(lo, &lo->b, w, tile, offset);
+    vec_foreach(const struct walk_base, base, &w->bases)
+        if (lies_behind(lo, w, base->reg, reg, offset)) {
+            *offset += base->offset;
+            return base->at;
+        }
+    *offset = 0;
+    struct walk_base base = {.reg = reg, .at = general_at(lo, &lo->top, w, tile, offset)};
+    base.offset = *offset;
+    vec_push(lo->cx->scratch, &w->bases, base);
+    return base.at;
 }
 
 // Has every thread its element of the register in the part that the walk is of?
@@ -677,7 +734,7 @@ struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *w, uin
     int64_t tile[TIR_MAX_RANK];
     tile_coord(w, reg, tile);
     struct lower_place p = {.base = w->base, .pred = inside(lo, w, tile)};
-    p.at = w->linear ? linear_at(lo, w, reg, &p.offset) : general_at(lo, w, tile, &p.offset);
+    p.at = w->linear ? linear_at(lo, w, reg, &p.offset) : near_at(lo, w, reg, tile, &p.offset);
     return p;
 }
 
