@@ -20,7 +20,8 @@ typedef struct CUmemPoolHandle_st *cu_pool;
 typedef struct CUgraph_st *cu_graph;
 typedef struct CUgraphExec_st *cu_graph_exec;
 
-// Results that something is done about. Name, value, status.
+// Results whose status says more than TIR_ERR_UNSUPPORTED, which is that of all others, those of
+// later drivers too; and the usual ones of that kind. Name, value, status.
 #define CU_RESULTS(X)                                                    \
     X(CUDA_ERROR_INVALID_VALUE, 1, TIR_ERR_INVALID)                      \
     X(CUDA_ERROR_OUT_OF_MEMORY, 2, TIR_ERR_NO_MEMORY)                    \
@@ -43,6 +44,7 @@ typedef struct CUgraphExec_st *cu_graph_exec;
     X(CUDA_ERROR_CONTAINED, 226, TIR_ERR_DEVICE)                         \
     X(CUDA_ERROR_INVALID_SOURCE, 300, TIR_ERR_UNSUPPORTED)               \
     X(CUDA_ERROR_INVALID_HANDLE, 400, TIR_ERR_INVALID)                   \
+    X(CUDA_ERROR_ILLEGAL_STATE, 401, TIR_ERR_INVALID)                    \
     X(CUDA_ERROR_NOT_FOUND, 500, TIR_ERR_INVALID)                        \
     X(CUDA_ERROR_ILLEGAL_ADDRESS, 700, TIR_ERR_DEVICE)                   \
     X(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 701, TIR_ERR_UNSUPPORTED)      \
@@ -62,9 +64,21 @@ typedef struct CUgraphExec_st *cu_graph_exec;
     X(CUDA_ERROR_SYSTEM_NOT_READY, 802, TIR_ERR_NO_DRIVER)               \
     X(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803, TIR_ERR_NO_DRIVER)         \
     X(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804, TIR_ERR_NO_DRIVER) \
+    X(CUDA_ERROR_MPS_CONNECTION_FAILED, 805, TIR_ERR_NO_DRIVER)          \
+    X(CUDA_ERROR_MPS_RPC_FAILURE, 806, TIR_ERR_DEVICE)                   \
+    X(CUDA_ERROR_MPS_SERVER_NOT_READY, 807, TIR_ERR_NO_DRIVER)           \
+    X(CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, 808, TIR_ERR_NO_DRIVER)        \
+    X(CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED, 809, TIR_ERR_NO_DRIVER)    \
+    X(CUDA_ERROR_MPS_CLIENT_TERMINATED, 810, TIR_ERR_DEVICE)             \
     X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, TIR_ERR_UNSUPPORTED)   \
     X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 901, TIR_ERR_INVALID)       \
+    X(CUDA_ERROR_STREAM_CAPTURE_MERGE, 902, TIR_ERR_INVALID)             \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, 903, TIR_ERR_INVALID)         \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, 904, TIR_ERR_INVALID)          \
+    X(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, 905, TIR_ERR_INVALID)         \
     X(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 906, TIR_ERR_UNSUPPORTED)      \
+    X(CUDA_ERROR_CAPTURED_EVENT, 907, TIR_ERR_INVALID)                   \
+    X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 908, TIR_ERR_INVALID)      \
     X(CUDA_ERROR_EXTERNAL_DEVICE, 911, TIR_ERR_DEVICE)                   \
     X(CUDA_ERROR_INVALID_CLUSTER_SIZE, 912, TIR_ERR_UNSUPPORTED)         \
     X(CUDA_ERROR_UNKNOWN, 999, TIR_ERR_DEVICE)

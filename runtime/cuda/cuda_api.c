@@ -47,7 +47,7 @@ tir_status tir_cuda_status(const struct cuda_api *api, cu_result result, const c
     if (result == TIR_CUDA_SUCCESS)
         return TIR_OK;
     const char *name = NULL, *text = NULL;
-    tir_status status = TIR_ERR_INTERNAL;
+    tir_status status = TIR_ERR_UNSUPPORTED;
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
         if (results[i].result == result) {
             status = results[i].status;

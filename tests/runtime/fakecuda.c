@@ -76,7 +76,9 @@ EXPORT struct fake_cuda *fake_cuda(void)
 static cu_result count_call(void)
 {
     int call = atomic_fetch_add(&state.calls, 1) + 1;
-    return call == state.fail_at ? state.fail_with : TIR_CUDA_SUCCESS;
+    const bool fails =
+        call == state.fail_at || (state.fail_on && state.fail_at && call > state.fail_at);
+    return fails ? state.fail_with : TIR_CUDA_SUCCESS;
 }
 
 static void wait_for(const atomic_int *zero)
@@ -245,7 +247,7 @@ cu_result EXPORTED(cuDevicePrimaryCtxRetain)(cu_context *out, cu_device device)
     BEGIN();
     if (check_device(device))
         return TIR_CUDA_ERROR_INVALID_DEVICE;
-    *out = &contexts[device];
+    *out = state.context = &contexts[device];
     state.contexts++;
     return TIR_CUDA_SUCCESS;
 }

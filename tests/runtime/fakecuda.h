@@ -26,6 +26,7 @@ struct fake_cuda {
     int device_count, major, minor, max_shared, version;
     const char *missing; // an entry point this driver does not have
     atomic_int fail_at;  // the call that fails, counting from 1; 0: none
+    int fail_on;         // so do all after it
     cu_result fail_with;
     atomic_uint sticky;       // what every call that touches the device returns from now on
     unsigned int fault_after; // the launch that makes `sticky` an illegal address; 0: none
@@ -41,6 +42,7 @@ struct fake_cuda {
     atomic_int calls;
     atomic_int failed_release; // the call that failed was to free or restore something
     atomic_int memory, modules, streams, events, contexts, pools, graphs; // alive
+    cu_context context;                                                   // that was retained last
     size_t scratch_size;                                                  // that was taken last
     cu_stream scratch_stream;
     uint64_t pool_keeps; // bytes that a pool does not give back

@@ -67,10 +67,10 @@ tir_status rig_open(struct rig *rig)
 {
     size_t size;
     uint8_t *bytes = rig_artifact(rig->desc ? rig->desc : &sample, &size);
-    tir_status status = rig_runtime(rig, FAKE_CUDA);
-    if (!status)
+    tir_status status = rig->runtime ? TIR_OK : rig_runtime(rig, FAKE_CUDA);
+    if (!status && !rig->device)
         status = tir_rt_device_open(rig->runtime, "cuda", &rig->device, &rig->error);
-    if (!status)
+    if (!status && !rig->module)
         status = tir_rt_module_load(rig->device, bytes, size, &rig->module, &rig->error);
     if (!status)
         status = tir_rt_module_kernel(rig->module, TEXT("gemm"), &rig->gemm, &rig->error);
@@ -85,6 +85,9 @@ void rig_close(struct rig *rig)
     tir_rt_module_destroy(rig->module);
     tir_rt_device_destroy(rig->device);
     tir_runtime_destroy(rig->runtime);
+    rig->module = NULL;
+    rig->device = NULL;
+    rig->runtime = NULL;
     assert_int_equal(rig->counting.live, 0);
     assert_int_equal(rig->fake->memory, 0);
     assert_int_equal(rig->fake->modules, 0);

@@ -25,8 +25,8 @@ struct fake_cuda *rig_fake(const char *library);
 // A runtime on a driver library whose memory `counting` watches.
 tir_status rig_runtime(struct rig *rig, const char *library);
 
-// All of a rig; each step that fails leaves the rest NULL. rig_close frees what there is and checks
-// that neither the host's nor the driver's objects leak.
+// All of a rig that is not there yet; each step that fails leaves the rest NULL. rig_close frees
+// what there is and checks that neither the host's nor the driver's objects leak.
 tir_status rig_open(struct rig *rig);
 void rig_close(struct rig *rig);
 
