@@ -36,6 +36,7 @@ struct fake_cuda {
     int active_clusters;      // that fit at a time
     atomic_int capturing;     // a stream is, in the strictest mode
     atomic_int hold;          // loading PTX takes until this is 0
+    int idle;                 // launches are written down alone
     atomic_int hold_launch;   // 1: the next launch makes this 2 and begins when it is 0
 
     // Asked by the test.
