@@ -3,7 +3,7 @@
 //
 // Each GOLDEN/NAME.in formats to GOLDEN/NAME.tir. Each .tir file of the folders is formatted: doing
 // that twice changes nothing, no comment or other token is lost, and it compiles to the same IR, or
-// is refused as before.
+// is refused as before. Long lists of every kind are formatted too, within the test's time limit.
 #include <setjmp.h>
 
 #include "files.h"
@@ -51,9 +51,10 @@ static tir_str meaning(struct tir_context *cx, tir_str name, tir_str source)
     return tir_text_str(&text);
 }
 
-static bool check_file(struct tir_context *cx, const char *path)
+// Formats it twice. Only white space changes.
+static bool check_text(struct tir_context *cx, const char *path, tir_str source,
+                       struct tir_text *formatted)
 {
-    tir_str source = file_read(path);
     struct tir_text once, twice;
     if (!format(cx, path, source, &once) || !format(cx, path, tir_text_str(&once), &twice))
         return false;
@@ -65,12 +66,63 @@ static bool check_file(struct tir_context *cx, const char *path)
         printf("FAIL %s: formatting lost or moved something\n%s\n", path, once.ptr);
         return false;
     }
+    *formatted = once;
+    return true;
+}
+
+static bool check_file(struct tir_context *cx, const char *path)
+{
+    tir_str source = file_read(path);
+    struct tir_text once;
+    if (!check_text(cx, path, source, &once))
+        return false;
     if (!tir_str_equal(meaning(cx, tir_str_of(path), source),
                        meaning(cx, STR("formatted.tir"), tir_text_str(&once)))) {
         printf("FAIL %s: formatting changed what it means\n", path);
         return false;
     }
     return true;
+}
+
+// A list of 50000 parts.
+static bool check_long(struct tir_context *cx, const char *before, const char *part,
+                       const char *after)
+{
+    struct tir_text source, formatted;
+    tir_text_init(&source, &cx->arena, 0);
+    tir_text_add(&source, tir_str_of(before));
+    for (int i = 0; i < 50000; i++)
+        tir_text_add(&source, tir_str_of(part));
+    tir_text_add(&source, tir_str_of(after));
+    return check_text(cx, before, tir_text_str(&source), &formatted);
+}
+
+static bool check_long_lists(struct tir_context *cx, const char *unused)
+{
+    static const char body[] = "fn f(A: f32) -> f32 { ";
+    static const struct {
+        const char *before, *part, *after;
+    } lists[] = {
+        {"kernel k(A: f32[N]", ", A: f32[N]", ") { }"},
+        {"kernel k(A: f32[N]", ", // more\n A: f32[N]", ") { }"},
+        {"kernel k<A = 1", ", A = 1", ">(A: f32[N]) { }"},
+        {"kernel k(A: f32[N])", " config(A = 1)", " { }"},
+        {"fn f(A: f32", ", A: f32", ") { }"},
+        {"configs c { config(A = 1)", " config(A = 1)", " }"},
+        {body, "let a: f32 = A[0:+1]; ", "return A; }"},
+        {body, "let a = A; // more\n", "return A; }"},
+        {body, "if A { let a: f32 = A[1 + 1 :+ 2]; } ", "return A; }"},
+        {body, "if A { } let a: f32 = A ? A : A; ", "return A; }"},
+        {"fn f(A: f32) -> f32 { return g(A[0:1]", ", A[0 : 1 + 1]", "); }"},
+        {"fn f(A: f32) -> f32 { return (A", ", A ? A : A", ")[0]; }"},
+        {"fn f(A: f32) -> f32 { if A { }", " /* more */", " return A; }"},
+        {"import \"a\";", "\n\n\nimport \"a\";", ""},
+    };
+    (void)unused;
+    bool ok = true;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        ok &= check_long(cx, lists[i].before, lists[i].part, lists[i].after);
+    return ok;
 }
 
 static bool check_golden(struct tir_context *cx, const char *path)
@@ -124,6 +176,9 @@ int main(int argc, char **argv)
     run_all(argv[1], ".in", check_golden);
     for (int i = 1; i < argc; i++)
         run_all(argv[i], ".tir", check_file);
+    bool ok = run_one("", check_long_lists);
+    passed += ok;
+    failed += !ok;
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

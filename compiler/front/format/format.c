@@ -54,17 +54,17 @@ static bool add_trailing(struct formatter *f, tir_str comment)
     return true;
 }
 
-// Columns of tokens i..j on one line; UINT32_MAX when a comment ends the line.
-static uint32_t width_of(struct formatter *f, uint32_t i, uint32_t j)
+// Whether tokens i..j are a line of so many columns; it is not where a comment ends the line.
+static bool fits(struct formatter *f, uint32_t i, uint32_t j, uint32_t room)
 {
     uint64_t width = 0;
-    for (uint32_t k = i; k < j; k++) {
+    for (uint32_t k = i; k < j && width <= room; k++) {
         if (is_line_comment(token(f, k)) ||
             memchr(token(f, k)->text.ptr, '\n', token(f, k)->text.len))
-            return UINT32_MAX;
+            return false;
         width += token(f, k)->text.len + (k > i && token(f, k)->space);
     }
-    return width > UINT32_MAX ? UINT32_MAX : (uint32_t)width;
+    return width <= room;
 }
 
 static tir_str text_of(struct formatter *f, uint32_t i, uint32_t j)
@@ -97,15 +97,15 @@ static uint32_t break_at(struct formatter *f, uint32_t i, uint32_t j, uint32_t r
 // Tokens i..j as one line or more. blank: a blank line was written before.
 static void emit(struct formatter *f, uint32_t i, uint32_t j, uint32_t indent, bool blank)
 {
-    uint32_t at = indent;
+    uint32_t at = indent, end = i; // of what stands before the next comment
     while (i < j) {
-        uint32_t end = i;
+        end = TIR_MAX(end, i);
         while (end < j && !is_line_comment(token(f, end)))
             end++;
         uint32_t stop = end;
         if (end > i) {
             uint32_t room = WIDTH > at ? WIDTH - at : 1;
-            if (width_of(f, i, end) > room)
+            if (!fits(f, i, end, room))
                 stop = break_at(f, i, end, room);
             add_line(f, at, text_of(f, i, stop), blank);
         }
@@ -170,8 +170,7 @@ static bool stays_on_one_line(struct formatter *f, uint32_t i, uint32_t j, uint3
     for (uint32_t k = i + 1; k < j; k++)
         if (token(f, k)->newlines)
             return false;
-    uint32_t width = width_of(f, i, j);
-    return width != UINT32_MAX && width + indent <= WIDTH;
+    return indent <= WIDTH && fits(f, i, j, WIDTH - indent);
 }
 
 static uint32_t next_brace(struct formatter *f, uint32_t i, uint32_t j)

@@ -10,6 +10,7 @@ struct format_token {
     tir_str text;
     uint32_t newlines; // between the token before and this one
     uint32_t match;    // of an opening bracket: the index of the closing one
+    uint32_t inside;   // the index of the innermost bracket around; UINT32_MAX: none
     uint16_t depth;    // brackets around, braces not counted; a bracket has the depth outside
     bool space;        // before it, on one line
     uint16_t rank;     // a line may end before it, and had better where this is less; 0: it may not

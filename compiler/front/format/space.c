@@ -60,6 +60,7 @@ static void match_brackets(struct reader *r)
             depth = r->tokens->at[open].depth;
         }
         t->depth = depth;
+        t->inside = r->open.len ? vec_last(&r->open) : UINT32_MAX;
         if (opens(t->kind) || begins_metas(r->tokens, i)) {
             vec_push(&r->cx->arena, &r->open, i);
             depth = t->kind == TIR_TOK_LBRACE ? 0 : depth + 1;
@@ -106,18 +107,6 @@ static bool is_unary(const format_tokens *v, uint32_t i)
     enum tir_token_kind k = v->at[i].kind;
     return k == TIR_TOK_NOT || k == TIR_TOK_BIT_NOT ||
            (k == TIR_TOK_SUB && !(i > 0 && ends_operand(&v->at[i - 1])));
-}
-
-// The innermost open bracket before i; UINT32_MAX: none.
-static uint32_t enclosing(const format_tokens *v, uint32_t i)
-{
-    while (i-- > 0) {
-        if (closes(v->at[i].kind) || (v->at[i].kind == TIR_TOK_GT && v->at[i].match))
-            i = v->at[i].match;
-        else if (v->at[i].match > i)
-            return i;
-    }
-    return UINT32_MAX;
 }
 
 // A `?` at the same level, since the bracket, comma or statement began: this `:` is its other half.
@@ -170,7 +159,7 @@ static bool is_wide_slice(const format_tokens *v, uint32_t open, uint32_t i)
 // How a `:` or `:+` stands: the spaces before and after it.
 static void colon_spaces(const format_tokens *v, uint32_t i, bool *before, bool *after)
 {
-    uint32_t open = enclosing(v, i);
+    uint32_t open = v->at[i].inside;
     *before = *after = true;
     if (is_layout_bracket(v, open) || ends_choice(v, i))
         return;
