@@ -69,8 +69,9 @@ static bool take(struct tir_arena *arena, struct tir_options *out, uint32_t row,
     out->text[row] = text;
     switch (rows[row].kind) {
     case FLAG:
-    case TEXT:
         return true;
+    case TEXT: // one that is empty is a variable that the shell has not
+        return *text || tir_fail(error, TIR_ERR_INVALID, "--%s= needs an argument", name);
     case WORD:
     case CHOICE:
         if ((!text && rows[row].kind == WORD) || has_word(rows[row].argument, text))

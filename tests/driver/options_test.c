@@ -100,6 +100,44 @@ static void test_refused(void **state)
     }
 }
 
+// No option takes an empty argument.
+static void test_empty(void **state)
+{
+    (void)state;
+    enum { FLAG, TEXT, CHOICE, WORD, INT, LIST, RATIO };
+    static const char *const commands[] = {
+        [TIR_COMMAND_NONE] = "",
+#define COMMAND(id, name, ...) [TIR_COMMAND_##id] = #name,
+#define OPTION(...)
+#include "driver/options.def"
+    };
+#define COMMANDS_OF(id) id = 1u << TIR_COMMAND_##id
+    enum {
+        COMMANDS_OF(NONE),
+#define COMMAND(id, ...) COMMANDS_OF(id),
+#define OPTION(...)
+#include "driver/options.def"
+    };
+    static const struct {
+        const char *name;
+        int kind;
+        uint32_t commands;
+    } rows[] = {
+#define COMMAND(...)
+#define OPTION(id, name, letter, kind, argument, commands, meaning) {name, kind, commands},
+#include "driver/options.def"
+    };
+    for (size_t i = 0; i < TIR_COUNT_OF(rows); i++)
+        for (uint32_t c = 0; c < TIR_COMMAND_COUNT; c++) {
+            char line[128];
+            struct tir_options options;
+            tir_error error = {0};
+            snprintf(line, sizeof(line), "%s --%s=", commands[c], rows[i].name);
+            if (rows[i].kind != FLAG && rows[i].commands >> c & 1 && parse(line, &options, &error))
+                fail_msg("%s was accepted", line);
+        }
+}
+
 // Every command and option is in the manual page.
 static void test_manual(void **state)
 {
@@ -138,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accepted),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_empty),
         cmocka_unit_test(test_manual),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
