@@ -24,6 +24,14 @@ fi
 grep -q 'trailing space: run.md:1' found
 grep -q 'a path of one machine: run.md:1' found
 
+printf '#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\n' >run.sh
+git add run.sh
+! tools/check.sh >found
+grep -q 'a program that is not executable: run.sh' found
+chmod +x run.sh
+! tools/check.sh >found
+! grep -q 'run.sh' found
+
 mkdir -p compiler/base compiler/ir
 license='// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception'
 printf '%s\n#include "base/a.h"\n' "$license" >compiler/ir/b.h

@@ -72,6 +72,11 @@ violations() {
         xargs -r grep -L 'SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception' |
         report 'no SPDX line'
 
+    # A file that begins as a program is run by its name.
+    files '(\.(py|sh)|^tools/[a-z-]+)$' | while read -r file; do
+        [ -x "$file" ] || ! head -n 1 "$file" | grep -q '^#!' || echo "$file"
+    done | report 'a program that is not executable'
+
     search '\b(sprintf|strcpy|strcat|strtok|gets|atoi|alloca|setlocale|system)\(' '\.(c|h|re)$' |
         report 'banned function'
 
