@@ -283,7 +283,7 @@ static tir_formula with_names(struct binder *b, tir_formula formula)
 static bool follow(struct binder *b, const tir_formula *left, const tir_formula *right,
                    const int64_t *scalars)
 {
-    uint32_t dim, other;
+    uint32_t dim = 0, other = 0;
     const bool on_left = one_unknown(b, left, &dim), on_right = one_unknown(b, right, &other);
     int64_t size;
     if (on_left == on_right || !(on_left ? solve(b, right, left, dim, scalars, &size)
@@ -346,7 +346,7 @@ static bool is_possible(struct binder *b, uint32_t unknown)
     for (uint32_t i = 0; i < kernel->param_count; i++)
         scalars[i] = b->out->params[i].scalar.i;
     for (uint32_t i = 0; i < kernel->condition_count; i++) {
-        uint32_t dim;
+        uint32_t dim = 0;
         tir_formula sides[2];
         const tir_formula holds = with_names(b, kernel->conditions[i].holds);
         if (!sides_of(&holds, &sides[0], &sides[1]) || !one_unknown(b, &holds, &dim) ||
