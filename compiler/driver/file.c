@@ -198,6 +198,13 @@ bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error 
     return done;
 }
 
+bool tir_file_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return strcmp(a, "-") && strcmp(b, "-") && !stat(a, &x) && !stat(b, &y) && S_ISREG(x.st_mode) &&
+           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 bool tir_stdout_finish(tir_error *error)
 {
     bool failed = ferror(stdout);

@@ -22,6 +22,8 @@ void tir_file_close(FILE *file);
 // Writes a file ("-": standard output) whole or not at all: to a new file beside it, then renamed.
 // A file that is not regular (a device, a pipe) is written to directly.
 bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error *error);
+// Whether both paths lead to one regular file.
+bool tir_file_same(const char *a, const char *b);
 // Ends standard output: false if any of it could not be written.
 bool tir_stdout_finish(tir_error *error);
 

@@ -83,8 +83,23 @@ static command_fn *const commands[TIR_COMMAND_COUNT] = {
 #include "driver/options.def"
 };
 
+// Whether an output is a file that the command reads, and that would be lost.
+static bool is_output_input(const struct tir_options *options, tir_error *error)
+{
+    const char *const outputs[] = {options->text[TIR_OPTION_OUTPUT], options->text[TIR_OPTION_SVG]};
+    const char *const inputs[] = {options->args.len ? options->args.at[0] : NULL,
+                                  options->text[TIR_OPTION_TUNED]};
+    for (size_t o = 0; o < TIR_COUNT_OF(outputs); o++)
+        for (size_t i = 0; i < TIR_COUNT_OF(inputs); i++)
+            if (outputs[o] && inputs[i] && tir_file_same(outputs[o], inputs[i]))
+                return !tir_fail(error, TIR_ERR_INVALID, "%s is what the output is made of",
+                                 inputs[i]);
+    return false;
+}
+
 static enum tir_exit dispatch(struct tir_arena *arena, const struct tir_options *options)
 {
+    tir_error error;
     if (options->given[TIR_OPTION_HELP] && options->command != TIR_COMMAND_NONE) {
         struct tir_text text;
         tir_text_init(&text, arena, 0);
@@ -92,7 +107,8 @@ static enum tir_exit dispatch(struct tir_arena *arena, const struct tir_options 
         tir_say_text(stdout, tir_text_str(&text));
         return TIR_EXIT_FINE;
     }
-    return commands[options->command](arena, options);
+    return is_output_input(options, &error) ? tir_command_fail(&error)
+                                            : commands[options->command](arena, options);
 }
 
 int main(int argc, char **argv)
