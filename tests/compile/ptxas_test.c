@@ -106,6 +106,8 @@ static void its_failure_is_one_line(void **state)
     pretend(
         "echo 'ptxas info : hello' >&2; printf 'ptxas fatal : \\033[31mred\\nmore\\n' >&2; exit 3");
     fails("ptxas fatal : \xef\xbf\xbd[31mred");
+    pretend("printf 'ptxas info    : 0 bytes gmem\\n    8 bytes stack frame\\n' >&2");
+    fails("no cubin came out, and no reason");
     pretend("cat cubin; exit 1");
     fails("no cubin came out, and no reason");
     pretend("kill -9 $$");

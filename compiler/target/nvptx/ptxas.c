@@ -95,7 +95,7 @@ static bool plain_signals(posix_spawnattr_t *attributes)
 static bool spawn(struct child *child, const char *path, const char *arch,
                   const posix_spawn_file_actions_t *actions)
 {
-    static char name[] = "ptxas", verbose[] = "-v", to[] = "-o", file[] = "/dev/stdout",
+    static char name[] = "ptxas", verbose[] = "-v", to[] = "-o", file[] = "/proc/self/fd/1",
                 from[] = "-";
     char option[32], *arguments[] = {name, option, verbose, to, file, from, NULL};
     posix_spawnattr_t attributes;
@@ -339,14 +339,15 @@ static bool ended_well(pid_t pid)
     return got < 0 ? errno == ECHILD : WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// The first line of the log that names an error, else its first one.
+// The first line of the log that names an error, else its first one but what -v asks for.
 static tir_str reason(struct tir_arena *arena, tir_str log)
 {
     tir_str best = {NULL, 0};
     for (tir_str rest = log; rest.len;) {
         const tir_str line = next_line(&rest);
         const bool is_error = has(line, "error") || has(line, "fatal");
-        if (is_error || !best.len)
+        const bool is_info = has(line, "ptxas info") || find(line, " ") == line.ptr;
+        if (is_error || (!best.len && !is_info))
             best = line;
         if (is_error)
             break;
