@@ -169,19 +169,30 @@ static bool write_beside(const char *path, char *beside, mode_t mode, const void
     return done;
 }
 
+// "-", and a link to it such as /dev/stdout: what is there already stays before what is written.
+static bool is_standard_output(const char *path)
+{
+    struct stat link, file, out;
+    return !strcmp(path, "-") ||
+           (!lstat(path, &link) && S_ISLNK(link.st_mode) && !stat(path, &file) &&
+            !fstat(STDOUT_FILENO, &out) && file.st_dev == out.st_dev && file.st_ino == out.st_ino);
+}
+
 bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error *error)
 {
-    if (!strcmp(path, "-"))
+    if (is_standard_output(path))
         return fwrite(bytes, 1, size, stdout) == size ||
                fail_errno(error, "standard output", "cannot be written");
     struct stat old;
     bool exists = !stat(path, &old);
-    if (exists && !S_ISREG(old.st_mode))
-        return write_in_place(path, bytes, size, error);
-    mode_t mask = umask(0);
-    umask(mask);
     // A link stays a link: what it leads to is replaced.
     char *real = exists ? realpath(path, NULL) : NULL;
+    if (exists && (!S_ISREG(old.st_mode) || !real)) { // an open file may have no name any more
+        free(real);
+        return write_in_place(path, bytes, size, error);
+    }
+    mode_t mask = umask(0);
+    umask(mask);
     const char *target = real ? real : path;
     size_t room = strlen(target) + sizeof(".XXXXXX");
     char *beside = malloc(room);

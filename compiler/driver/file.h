@@ -20,7 +20,8 @@ bool tir_file_append(FILE *file, const char *path, size_t most, char **out, size
                      tir_error *error);
 void tir_file_close(FILE *file);
 // Writes a file ("-": standard output) whole or not at all: to a new file beside it, then renamed.
-// A file that is not regular (a device, a pipe) is written to directly.
+// A file that is not regular (a device, a pipe), and one without a name that a link in /proc leads
+// to, is written to directly. A link to standard output stands for it.
 bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error *error);
 // Whether both paths lead to one regular file.
 bool tir_file_same(const char *a, const char *b);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Files: whole or not at all, with their mode, through links, and onto a full disk.
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -61,6 +62,37 @@ static void test_write(void **state)
     assert_int_equal(info.st_mode & 07777, 0640);
 }
 
+// Links to open files: as /dev/stdout is one, onto a file that was begun, or that has no name.
+static void test_open_files(void **state)
+{
+    (void)state;
+    tir_error error;
+    struct stat info;
+    char path[64], got[16] = "";
+    fflush(stdout);
+    const int out = dup(STDOUT_FILENO), file = open("open", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(out >= 0 && file >= 0);
+    assert_int_equal(dup2(file, STDOUT_FILENO), STDOUT_FILENO);
+    const bool begun = write(file, "one ", 4) == 4 && !symlink("/proc/self/fd/1", "begun") &&
+                       tir_file_write("begun", "two", 3, &error) && tir_stdout_finish(&error);
+    assert_int_equal(dup2(out, STDOUT_FILENO), STDOUT_FILENO);
+    close(out);
+    assert_true(begun);
+    expect_contents("open", "one two");
+    assert_int_equal(unlink("open"), 0);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+    assert_int_equal(symlink(path, "nameless"), 0);
+    assert_true(tir_file_write("nameless", "three", 5, &error));
+    assert_int_equal(pread(file, got, sizeof(got), 0), 5);
+    assert_string_equal(got, "three");
+    close(file);
+    static const char *const links[] = {"begun", "nameless"};
+    for (size_t i = 0; i < TIR_COUNT_OF(links); i++) {
+        assert_true(!lstat(links[i], &info) && S_ISLNK(info.st_mode));
+        unlink(links[i]);
+    }
+}
+
 static void test_failures(void **state)
 {
     (void)state;
@@ -87,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_write),
+        cmocka_unit_test(test_open_files),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
