@@ -155,8 +155,9 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
         tir_is_by_thread(r->p->f, inst))
         record.same = same_value(r, who->agent, inst);
     tir_sync_note_place(r, &b, &record);
-    bool each = access == SYNC_WRITE && tir_sync_is_by_threads(r->p, inst) &&
-                !inst->operands[TIR_STORE_MASK];
+    const bool by_threads = access == SYNC_WRITE && tir_sync_is_by_threads(r->p, inst) &&
+                            !inst->operands[TIR_STORE_MASK];
+    bool each = by_threads;
     // Many leave one value in a tensor on purpose, such as a sum that all of them have.
     if (each && tensor)
         each = tir_sync_varies(r->p, inst->operands[TIR_STORE_VALUE]) ||
@@ -167,7 +168,7 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     if (each)
         tir_sync_check_apart(r, inst, of, &record);
     const bool by_groups = tile->rank && who->agent->within.groups > 1; // each has its own tile
-    if (each || by_groups || !r->p->roots.at[of->root].only_stored)
+    if (each || (by_threads && record.keys) || by_groups || !r->p->roots.at[of->root].only_stored)
         tir_sync_access(r, who, &b, record);
     // All lanes of a warp execute it together (PTX ISA, tcgen05.ld, .sync.aligned).
     if (base->type->space == TIR_SPACE_TMEM && tir_sync_all_come(r, who, inst, SYNC_WARPS))

@@ -11,7 +11,7 @@
 
 enum {
     MOST_STEPS = 256,  // for a key
-    MOST_STORES = 256, // whose values have keys
+    MOST_STORES = 256, // whose values have keys, beside constants
 };
 
 struct key {
@@ -100,6 +100,17 @@ static struct key key_of_counter(struct keys *k, const struct tir_inst *loop, st
     return hashed(tir_sync_mix(tir_sync_mix(v->id, begin.hash), step.hash));
 }
 
+// What is loaded in a round of a loop, or asked of other threads, may be another value in the next.
+static bool is_another_each_time(const struct tir_inst *inst)
+{
+    if (!inst || tir_has_trait(inst, TIR_PURE))
+        return false;
+    for (const struct tir_inst *o = inst->block->owner; o; o = o->block->owner)
+        if (tir_is_loop(o) || o->op == TIR_OP_TILES)
+            return true;
+    return false;
+}
+
 static struct key key_of(struct keys *k, struct tir_value *v)
 {
     int64_t n;
@@ -108,7 +119,7 @@ static struct key key_of(struct keys *k, struct tir_value *v)
     if (v->kind == TIR_VALUE_CONST)
         return hashed(tir_sync_mix(v->id, 0));
     const struct tir_inst *inst = v->def;
-    k->by_round |= !inst && v->block && v->block->owner;
+    k->by_round |= (!inst && v->block && v->block->owner) || is_another_each_time(inst);
     if (!k->steps || (inst && inst->region_count))
         return opaque(k, v);
     k->steps--;
@@ -159,16 +170,16 @@ void tir_sync_find_keys(struct sync_program *p)
     struct sync_keys keys;
     uint32_t stores = 0;
     tir_map_init(&p->keys, p->cx->scratch);
-    if (p->threads > SYNC_CTA_THREADS || p->threads == SYNC_LANES)
+    if (p->threads > SYNC_CTA_THREADS)
         return;
     tir_foreach_inst(inst, p->f) {
         if (inst->op != TIR_OP_STORE || !tir_is_by_thread(p->f, inst) ||
-            tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL || stores == MOST_STORES)
+            tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
             continue;
         struct tir_value *v = inst->operands[TIR_STORE_VALUE];
-        if (v->type->rank || tir_map_get(&p->keys, tir_map_key(v)))
+        if (v->type->rank || tir_map_get(&p->keys, tir_map_key(v)) ||
+            (v->kind != TIR_VALUE_CONST && stores++ >= MOST_STORES))
             continue;
-        stores++;
         if (find_keys(p, v, &keys))
             tir_map_set(&p->keys, tir_map_key(v),
                         tir_arena_copy(p->cx->scratch, &keys, sizeof keys));

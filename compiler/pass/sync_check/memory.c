@@ -92,13 +92,24 @@ static bool in_one_warp(int64_t x, int64_t y)
     return thread_at(x) / SYNC_LANES == thread_at(y) / SYNC_LANES;
 }
 
-// Threads of one CTA that store the same value leave that one, whoever is last.
-static bool have_one_value(const struct sync_record *access, int64_t x, int64_t y)
+static uint64_t key_at(const struct sync_record *access, int64_t point)
 {
-    const uint64_t *keys = access->keys ? access->keys->warps : NULL;
-    return keys && thread_at(x) / SYNC_CTA_THREADS == thread_at(y) / SYNC_CTA_THREADS &&
-           keys[thread_at(x) % SYNC_CTA_THREADS / SYNC_LANES] ==
-               keys[thread_at(y) % SYNC_CTA_THREADS / SYNC_LANES];
+    return access->keys->warps[thread_at(point) % SYNC_CTA_THREADS / SYNC_LANES];
+}
+
+// Do accesses a and b store values of which it is known whether they are equal?
+static bool have_keys(const struct sync_record *a, const struct sync_record *b)
+{
+    const bool one_round = a->round && a->round == b->round;
+    return a->keys && b->keys && ((!a->keys->by_round && !b->keys->by_round) || one_round);
+}
+
+// Threads of one CTA that store the same value leave that one, whoever is last.
+static bool have_one_value(const struct sync_record *a, int64_t x, const struct sync_record *b,
+                           int64_t y)
+{
+    return thread_at(x) / SYNC_CTA_THREADS == thread_at(y) / SYNC_CTA_THREADS &&
+           key_at(a, x) == key_at(b, y);
 }
 
 void tir_sync_sort_points(int64_t *points, uint32_t count)
@@ -197,7 +208,7 @@ void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
             asked = true;
             equal = !tir_sync_varies_in_warp(r->p, store->operands[TIR_STORE_VALUE]);
         }
-        if ((equal && in_one_warp(x, y)) || have_one_value(access, x, y))
+        if ((equal && in_one_warp(x, y)) || (access->keys && have_one_value(access, x, access, y)))
             continue;
         const char *name = r->p->roots.at[of->root].alloc->name;
         tir_sync_fail(r, TIR_E_SYNC_RACE, store, NULL, NULL,
@@ -257,8 +268,7 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
     }
     // What a thread only started is not in order with what it does after it.
     const bool is_started = a->by->op == TIR_OP_PUSH;
-    const bool one_round = a->round && a->round == b->round;
-    const bool one_value = a->keys && a->keys == b->keys && (!a->keys->by_round || one_round);
+    const bool has_keys = have_keys(a, b);
     for (uint32_t i = 0, first = 0; i < a->point_count; i++) {
         int64_t x = a->points[i];
         while (first < b->point_count && element_at(b->points[first]) < element_at(x))
@@ -267,7 +277,7 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
             int64_t y = b->points[j];
             if (element_at(x) != element_at(y))
                 break;
-            if ((x != y || is_started) && !(one_value && have_one_value(a, x, y)) &&
+            if ((x != y || is_started) && !(has_keys && have_one_value(a, x, b, y)) &&
                 pairs & (in_one_warp(x, y) ? SYNC_IN_A_WARP : SYNC_OF_TWO_WARPS))
                 return true;
         }

@@ -66,7 +66,7 @@ struct sync_root { // a shared buffer as it was allocated
     bool is_mbarrier;
     bool is_tmem;     // in tensor memory
     bool is_tensor;   // in global memory: for conflicts between threads of the CTA
-    bool only_stored; // a tensor that is not loaded: only values that differ matter
+    bool only_stored; // a tensor that is not loaded: stores of other values matter alone
     int64_t shape[TIR_MAX_RANK];
     uint32_t first_barrier; // its mbarriers in sync_run.mbarriers, for CTA 0
     bool has_cells;         // stores to it are remembered
