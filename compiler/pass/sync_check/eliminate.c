@@ -16,7 +16,7 @@ struct rows {
     struct row {
         int64_t at, by[SYNC_UNKNOWNS];
     } all[MOST_ROWS];
-    uint64_t keys[MOST_ROWS]; // equal for equal by[]
+    uint64_t keys[MOST_ROWS]; // equal for equal by[], negative for opposite ones
 };
 
 static uint64_t key_of(const struct row *row, uint32_t columns)
@@ -27,7 +27,16 @@ static uint64_t key_of(const struct row *row, uint32_t columns)
     return key;
 }
 
-// False: at < 0 is left, and no column. What is left out for want of room or bits shows less.
+static bool are_opposite(const struct row *x, const struct row *y, uint32_t columns)
+{
+    for (uint32_t c = 0; c < columns; c++)
+        if (x->by[c] != -y->by[c])
+            return false;
+    return true;
+}
+
+// False: at < 0 is left, and no column; or two say that a sum is at least 1 and at most 0. What is
+// left out for want of room or bits shows less.
 static bool add_row(struct rows *rows, struct row *row)
 {
     const uint32_t columns = rows->columns;
@@ -41,6 +50,10 @@ static bool add_row(struct rows *rows, struct row *row)
     row->at = tir_sync_floor_div(row->at, (int64_t)common); // of whole numbers
     const size_t size = columns * sizeof *row->by;
     const uint64_t key = key_of(row, columns);
+    for (uint32_t i = 0; i < rows->count; i++)
+        if (rows->keys[i] == 0 - key && rows->all[i].at + row->at < 0 &&
+            are_opposite(&rows->all[i], row, columns))
+            return false;
     for (uint32_t i = 0; i < rows->count; i++)
         if (rows->keys[i] == key && !memcmp(rows->all[i].by, row->by, size)) {
             rows->all[i].at = TIR_MIN(rows->all[i].at, row->at);
@@ -65,6 +78,15 @@ static bool add_form(const struct sync_problem *q, const struct lattice *l,
     return add_row(rows, &row);
 }
 
+// What divides all changes of a form: bounds of its unknowns do not know.
+static uint64_t goes_by(const struct lattice *l, const struct sync_linear *form)
+{
+    uint64_t by = 0;
+    for (uint32_t c = 0; c < l->columns && by != 1; c++)
+        by = tir_gcd(by, (uint64_t)llabs(tir_sync_change(l, form->by, c)));
+    return by;
+}
+
 // sign * (unknown i - bound) >= 0
 static bool add_bound(const struct lattice *l, uint32_t i, int64_t sign, int64_t bound,
                       struct rows *rows)
@@ -85,7 +107,8 @@ static bool first_rows(const struct sync_problem *q, const struct lattice *l,
         if (q->relations[i].equal)
             continue;
         tir_sync_bounds_within(q, b, &q->relations[i].form, &low, &high);
-        fine = low >= 0 || add_form(q, l, &q->relations[i].form, rows); // else bounds say it
+        const bool is_said = low >= 0 && goes_by(l, &q->relations[i].form) <= 1; // by bounds
+        fine = is_said || add_form(q, l, &q->relations[i].form, rows);
     }
     for (uint32_t i = 0; i < q->count && fine; i++) {
         if (b->low[i] > -SYNC_INFINITY)

@@ -215,6 +215,7 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
         return;
     for (uint32_t i = 0; i < s->records.len; i++) {
         struct sync_record *old = &s->records.at[i];
+        tir_sync_note_unordered(r, who, old, now);
         enum sync_pairs pairs = tir_sync_may_conflict(who, old, now);
         enum meeting meeting = pairs ? meeting_of(r, root, old, now, pairs) : APART;
         if (meeting == MEET && looks_ahead(r, old, now)) {

@@ -4,7 +4,10 @@
 
 #include "pass/sync_check/linear.h"
 
-enum { MOST_DEPTH = 100 }; // of what a value is computed from
+enum {
+    MOST_DEPTH = 100, // of what a value is computed from
+    MOST_BITS = 4     // of a constant, that are looked at one by one
+};
 
 static int truth_of(struct sync_ask *a, const struct tir_value *cond);
 
@@ -135,6 +138,34 @@ static struct sync_linear wrapped(struct sync_ask *a, const struct tir_value *to
     return rest;
 }
 
+// x & bits, x | bits or x ^ bits of a constant: what it does to each bit is added to x.
+static struct sync_linear with_bits(struct sync_ask *a, enum tir_op op, struct sync_linear x,
+                                    int64_t bits)
+{
+    struct sync_linear sum = op == TIR_OP_AND ? constant(0) : x;
+    for (uint32_t i = 0; bits >> i; i++) {
+        if (!(bits >> i & 1))
+            continue;
+        const int64_t worth = INT64_C(1) << i;
+        const struct sync_linear above = tir_sync_shifted(a, x, worth, false);
+        const struct sync_linear bit = tir_sync_shifted(a, above, 2, true);
+        if (op == TIR_OP_AND)
+            sum = plus(a, sum, bit, worth);
+        else
+            sum = plus(a, plus(a, sum, constant(1), worth), bit,
+                       op == TIR_OP_XOR ? -2 * worth : -worth);
+    }
+    return sum;
+}
+
+static uint32_t count_bits(int64_t x)
+{
+    uint32_t count = 0;
+    for (; x > 0; x &= x - 1)
+        count++;
+    return count;
+}
+
 static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst *inst)
 {
     const struct tir_value *second = inst->operand_count > 1 ? inst->operands[1] : NULL;
@@ -177,6 +208,13 @@ static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst 
     case TIR_OP_AND:
         if (c > 0 && c < 1 << 20 && !(c & (c + 1)))
             return tir_sync_shifted(a, x, c + 1, true);
+        if (c >= 0 && c < 1 << 20 && count_bits(c) <= MOST_BITS)
+            return with_bits(a, inst->op, x, c);
+        break;
+    case TIR_OP_OR:
+    case TIR_OP_XOR:
+        if (c >= 0 && c < 1 << 20 && count_bits(c) <= MOST_BITS)
+            return with_bits(a, inst->op, x, c);
         break;
     default:
         break;

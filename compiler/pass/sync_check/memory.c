@@ -185,7 +185,7 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
         access->same = are_apart(access) ? same | 1 : 0;
     if (inst->op == TIR_OP_STORE && all && r->p->roots.at[of->root].is_tensor)
         access->keys = tir_sync_keys(r->p, inst->operands[TIR_STORE_VALUE]);
-    if (access->keys && access->keys->by_round)
+    if ((access->keys && access->keys->by_round) || r->p->single[inst->id])
         access->round = round_of(r, a, inst);
 }
 
@@ -344,6 +344,13 @@ static enum sync_pairs unordered(const struct sync_who *who, const struct sync_r
         others = (fence ? t->peers.fenced[of] : t->peers.known)[old->strand];
     return (warp < old->at ? SYNC_IN_A_WARP : SYNC_NO_PAIRS) |
            (others < old->at ? SYNC_OF_TWO_WARPS : SYNC_NO_PAIRS);
+}
+
+void tir_sync_note_unordered(struct sync_run *r, const struct sync_who *who,
+                             const struct sync_record *old, const struct sync_record *now)
+{
+    if (r->p->single[old->by->id] && r->p->single[now->by->id])
+        tir_sync_note_pair(r, old, now, unordered(who, old, now, true));
 }
 
 // Each element by one thread both times, in program order, but for what that thread only started.
@@ -632,6 +639,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
     r->p->work += s->records.len / 4 + 1;
     for (uint32_t i = 0; i < s->records.len;) {
         struct sync_record *old = &s->records.at[i];
+        tir_sync_note_unordered(r, who, old, &now);
         if (!tir_sync_boxes_meet(&old->box, &now.box, t->rank)) {
             i++;
             continue;

@@ -106,6 +106,9 @@ bool tir_plan_is_dead(struct sync_plan *s, const struct tir_inst *inst, uint32_t
 // Do arguments, or which CTA it is, decide where in buffers on the chip inst reads or writes?
 bool tir_plan_is_placed(const struct sync_plan *s, const struct tir_inst *inst);
 
+// plan_meet.c
+enum sync_outcome tir_plan_replay_meetings(struct sync_plan *s);
+
 // plan_names.c
 // Adds what no replay has come to to the unchecked parts.
 void tir_plan_name_unchecked(struct sync_plan *s);

@@ -552,5 +552,6 @@ bool tir_sync_prepare(struct sync_program *p)
     tir_sync_find_sources(p);
     tir_sync_find_args(p);
     tir_sync_find_counters(p);
+    tir_sync_find_pairs(p);
     return true;
 }

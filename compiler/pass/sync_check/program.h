@@ -53,6 +53,11 @@ struct sync_met { // do two accesses touch a byte? (alias.c)
     bool meet;
 };
 
+struct sync_unordered { // sync_pairs between which a replay saw no order
+    uint8_t now;        // in one round of all loops around the two
+    uint8_t later;      // in two
+};
+
 struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
@@ -121,8 +126,12 @@ struct sync_program {
     VEC(struct sync_assumed) assumed;
     uint64_t work, work_limit;
     struct sync_met *met; // SYNC_MET of them, by key
-    uint64_t given_up;    // work of replays that took too much of it
-    uint32_t strands;     // that clocks have room for
+    uint8_t *single;      // accesses that pairs are noted of, by id: a number from 1 on
+    uint32_t single_count;
+    bool moves[SYNC_SINGLE]; // by their numbers: a setting decides where it is
+    struct sync_unordered pairs[SYNC_SINGLE][SYNC_SINGLE]; // by their numbers
+    uint64_t given_up;                       // work of replays that took too much of it
+    uint32_t strands;                        // that clocks have room for
 };
 
 // A number that stands for two: for many numbers one after the other.
@@ -225,6 +234,12 @@ void tir_sync_find_tensors(struct sync_program *p);
 bool tir_sync_phases_keep_apart(struct sync_program *program, const struct tir_value *tensor);
 // A store of one element by each thread that reaches it: two of them may store to the same one.
 bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst *inst);
+
+// meet.c: the accesses of which the plan asks where two threads meet.
+void tir_sync_find_pairs(struct sync_program *p);
+// Is what threads share in the places of two the same in a round of the loops around both? Then
+// arguments do not decide whether two threads meet.
+bool tir_sync_are_alike(struct sync_program *p, const struct tir_inst *x, const struct tir_inst *y);
 
 // carried.c: which stores to tensors depend on how tiles are given to CTAs.
 void tir_sync_find_carried(struct sync_program *p);

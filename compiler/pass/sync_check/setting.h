@@ -28,8 +28,17 @@ enum sync_goal_kind {
     SYNC_BLOCK,          // an if takes the block of that number; a comparison is true (0) or false
     SYNC_CHOICE,         // it would, if the replay reached it
     SYNC_PLACE,          // what the instruction names of a buffer is in the buffer
+    SYNC_MEET,           // two threads touch one element, by `inst` and by `other`
     SYNC_CTA,            // the CTA has this number along the axis
     SYNC_GRID            // the grid has so many CTAs
+};
+
+enum sync_meeting { // of two warps, or of one; the first thread has the lower number, or the other
+    SYNC_MEET_UP,
+    SYNC_MEET_DOWN,
+    SYNC_MEET_UP_IN_A_WARP,
+    SYNC_MEET_DOWN_IN_A_WARP,
+    SYNC_MEETINGS
 };
 
 struct sync_goal {
@@ -38,7 +47,9 @@ struct sync_goal {
     uint32_t axis;
     int64_t number;
     bool goes_on; // ROUNDS_OR_MORE, BLOCK: and the loops around it run another round
-    const struct tir_inst *again; // ROUNDS_OR_MORE: and so in a later round of this for; or NULL
+    const struct tir_inst *again; // ROUNDS_OR_MORE: and so in a later round of this for; or NULL.
+                                  // MEET: the other one in a later round of it
+    const struct tir_inst *other; // MEET, by threads as `number` says (enum sync_meeting)
 };
 
 enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,

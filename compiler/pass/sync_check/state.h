@@ -35,6 +35,8 @@ enum {
     SYNC_DEPTH = 24,     // of blocks
     SYNC_RECORDS = 1024, // of one buffer
     SYNC_MET = 4096,     // pairs of accesses of which is kept whether they touch a byte
+    SYNC_PARTS = 8,      // of an index
+    SYNC_SINGLE = 64,    // accesses of single elements of which pairs are noted
     SYNC_STORES = 64,    // of one tensor that are remembered
     SYNC_LOADS = 32,
     SYNC_SPLITS = 8,
