@@ -7,9 +7,7 @@ Usage: roles.py TIRC [--seed N] [--count N]
 Rings stand before, in and behind a loop that all roles have, which a dimension, loaded numbers or a condition bounds. A ring
 goes from any role to a later one; data or the tile's number decides whether it is used. What is put are copies, tiles
 computed of other rings, masked and gathered ones, in all element types; what is got is summed, or added to a tensor in
-place. Sizes are odd, also 0. No program is refused. Numbers that bound a loop are of another tensor than those that only decide:
-sync_check gives one role's answers about a bound, and another's about a condition, apart, and refuses what needs them to agree.
-Seed 0 is that of the day.
+place. Sizes are odd, also 0. No program is refused. Seed 0 is that of the day.
 """
 
 import random
@@ -49,7 +47,7 @@ class Program:
             if where == "loop" or rng.random() < 0.35:
                 self.phases.append((where, [self.ring() for _ in range(rng.choice([1, 1, 2, 3]))],
                                     rng.choice([None, None, None, *DATA, "index"])))
-        self.params = ["X: f32[M, K]", "J: i32[M, K]", "T: i32[G]", "U: i32[G]"]
+        self.params = ["X: f32[M, K]", "J: i32[M, K]", "T: i32[G]"]
         self.updated = {}  # tensors in place, and their types
 
     def ring(self):
@@ -116,7 +114,7 @@ class Program:
         if not lines or not asks:
             return lines
         number = f"m / {self.height}" if where != "loop" else f"(m / {self.height} + k / {self.width})"
-        question = f"{number} % 3 != 1" if asks == "index" else f"{'U' if 'data' in self.loop else 'T'}[{number}{' % G' if where == 'loop' else ''}] {DATA[asks]}"
+        question = f"{number} % 3 != 1" if asks == "index" else f"T[{number}{' % G' if where == 'loop' else ''}] {DATA[asks]}"
         return [f"if {question} {{", *lines, "}"]
 
     def rounds(self, lines):
@@ -157,7 +155,7 @@ def draw(seed):
     text, height = program.text(), program.height
     rows = max(rng.randint(1, 5) * height - rng.choice([0, 0, 1]), 1)
     columns = rng.choice([0, 1, 2, 3, 5]) * program.width + rng.choice([0, 0, 4, 3])
-    sizes = [f"M={rows}", f"K={columns}", f"G={-(-rows // height)}", "X=randint:-4:5", "J=randint:-4:5", "T=randint:-1:4", "U=randint:-1:4",
+    sizes = [f"M={rows}", f"K={columns}", f"G={-(-rows // height)}", "X=randint:-4:5", "J=randint:-4:5", "T=randint:-1:4",
              *(f"{name}=randint:-4:5" for name in program.updated)]
     return text, sizes, ARCHS[seed % len(ARCHS)]
 

@@ -61,6 +61,31 @@ static void to_results(struct sync_program *p, const struct tir_inst *inst)
         go_by(p, inst->results[0], p->units[from->id]);
 }
 
+// The tensor of a scalar load; NULL: it is none.
+static const struct tir_value *tensor_of(const struct tir_inst *inst)
+{
+    const bool loads = inst->op == TIR_OP_LOAD && tir_type_is_scalar(inst->results[0]->type) &&
+                       tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL;
+    return loads ? tir_buffer_root(tir_ref_base(inst)) : NULL;
+}
+
+// What is loaded from a tensor of which bounds are computed counts wherever it is loaded: another
+// role, or a branch around the loop, may only compare it, as in `if n > 0`.
+static void count_alike(struct sync_program *p)
+{
+    struct bitset tensors = bitset_new(p->cx->scratch, p->f->value_count);
+    tir_foreach_inst(inst, p->f) {
+        const struct tir_value *tensor = tensor_of(inst);
+        if (tensor && bitset_has(&p->counts, inst->results[0]->id))
+            bitset_insert(&tensors, tensor->id);
+    }
+    tir_foreach_inst(inst, p->f) {
+        const struct tir_value *tensor = tensor_of(inst);
+        if (tensor && bitset_has(&tensors, tensor->id))
+            bitset_insert(&p->counts, inst->results[0]->id);
+    }
+}
+
 void tir_sync_find_counts(struct sync_program *p)
 {
     VEC(struct tir_value *) bounds = {0};
@@ -81,6 +106,7 @@ void tir_sync_find_counts(struct sync_program *p)
         }
     }
     p->counts = tir_sync_slice(p, bounds.at, bounds.len);
+    count_alike(p);
     for (uint32_t i = computed.len; i-- > 0;)
         to_operands(p, computed.at[i]);
     vec_foreach(const struct tir_inst *const, inst, &computed)
