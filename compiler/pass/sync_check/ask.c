@@ -68,6 +68,13 @@ static void demand_round(struct sync_ask *a, const struct tir_inst *loop, bool g
                           tir_sync_add(a->q, &at, &step, 1), 1);
 }
 
+static void demand_round_of_while(struct sync_ask *a, const struct tir_inst *loop, bool goes_on)
+{
+    tir_sync_demand(a, tir_yield_of(loop->regions[0])->operands[0], true);
+    if (goes_on)
+        tir_sync_demand_next(a, loop);
+}
+
 // The conditions for a block to run.
 static void demand_block(struct sync_ask *a, const struct tir_block *block, bool goes_on)
 {
@@ -75,7 +82,7 @@ static void demand_block(struct sync_ask *a, const struct tir_block *block, bool
         if (owner->op == TIR_OP_IF)
             tir_sync_demand(a, owner->operands[0], block == owner->regions[0]);
         else if (owner->op == TIR_OP_WHILE && block == owner->regions[1])
-            tir_sync_demand(a, tir_yield_of(owner->regions[0])->operands[0], true);
+            demand_round_of_while(a, owner, goes_on);
         else if (owner->op == TIR_OP_FOR)
             demand_round(a, owner, goes_on);
         for (uint32_t i = 0;

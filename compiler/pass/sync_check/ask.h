@@ -73,6 +73,8 @@ struct sync_linear tir_sync_ctas(struct sync_ask *a, uint32_t axis);
 // Brings a loop to the head of a round: what it carries, of `which`, is what it is there.
 void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to,
                      const struct bitset *which);
+// A while goes on after the round that it is in.
+void tir_sync_demand_next(struct sync_ask *a, const struct tir_inst *loop);
 // From here on a for is in a later round than before: what is made in it may be something else.
 void tir_sync_go_on(struct sync_ask *a, const struct tir_inst *loop);
 // given.c: what a question says of elements that are loaded.

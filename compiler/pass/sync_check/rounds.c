@@ -85,6 +85,43 @@ void tir_sync_go_on(struct sync_ask *a, const struct tir_inst *loop)
     tir_sync_at_least(a, round_of(a, loop), before, 1);
 }
 
+static void set_carried(struct sync_ask *a, const struct tir_inst *loop, uint32_t i,
+                        const struct sync_linear *form)
+{
+    for (uint32_t k = 0; k < loop->region_count; k++)
+        a->carried[loop->regions[k]->args[skip_of(loop) + i]->id] = form;
+}
+
+static void forget_condition(struct sync_ask *a, const struct tir_inst *loop)
+{
+    for (uint32_t i = 0; i < loop->regions[0]->arg_count; i++)
+        a->known[loop->regions[0]->args[i]->id].form = NULL;
+    tir_foreach_inst_in(inst, loop->regions[0])
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            a->known[inst->results[i]->id].form = NULL;
+}
+
+void tir_sync_demand_next(struct sync_ask *a, const struct tir_inst *loop)
+{
+    const struct tir_inst *yield = tir_yield_of(loop->regions[1]);
+    const uint32_t count = loop->result_count;
+    const struct sync_linear **next = arena_array(a->arena, const struct sync_linear *, count + 1);
+    const struct sync_linear **now = arena_array(a->arena, const struct sync_linear *, count + 1);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_integer(loop->regions[0]->args[i]))
+            next[i] = kept(a, tir_sync_linear(a, yield->operands[i]));
+    for (uint32_t i = 0; i < count; i++) {
+        now[i] = a->carried[loop->regions[0]->args[i]->id];
+        if (next[i])
+            set_carried(a, loop, i, next[i]);
+    }
+    forget_condition(a, loop);
+    tir_sync_demand(a, tir_yield_of(loop->regions[0])->operands[0], true);
+    for (uint32_t i = 0; i < count; i++)
+        set_carried(a, loop, i, now[i]);
+    forget_condition(a, loop);
+}
+
 // By how much carried value i changes with each round. False: not by the same.
 static bool step_of(struct sync_ask *a, const struct tir_inst *loop, uint32_t i,
                     struct sync_linear *step)
@@ -104,13 +141,6 @@ static bool step_of(struct sync_ask *a, const struct tir_inst *loop, uint32_t i,
         return false;
     *step = plus(a, constant(0), tir_sync_linear(a, by), next->def->op == TIR_OP_SUB ? -1 : 1);
     return true;
-}
-
-static void set_carried(struct sync_ask *a, const struct tir_inst *loop, uint32_t i,
-                        const struct sync_linear *form)
-{
-    for (uint32_t k = 0; k < loop->region_count; k++)
-        a->carried[loop->regions[k]->args[skip_of(loop) + i]->id] = form;
 }
 
 // Does the loop end at once if the value is false?
