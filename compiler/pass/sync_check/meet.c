@@ -66,9 +66,12 @@ void tir_sync_note_pair(struct sync_run *r, const struct sync_record *old,
     const bool conflicts =
         old->access == SYNC_WRITE || now->access == SYNC_WRITE || old->access != now->access;
     const bool is_one_round = old->round && old->round == now->round;
-    if (!x || !y || !conflicts || !(r->p->moves[x - 1] || r->p->moves[y - 1]))
+    if (!x || !y || !conflicts)
         return;
     struct sync_unordered *pair = &r->p->pairs[TIR_MIN(x, y) - 1][TIR_MAX(x, y) - 1];
+    pair->seen = true;
+    if (!(r->p->moves[x - 1] || r->p->moves[y - 1]))
+        return;
     *(is_one_round ? &pair->now : &pair->later) |= (uint8_t)pairs;
 }
 

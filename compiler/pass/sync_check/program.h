@@ -56,6 +56,7 @@ struct sync_met { // do two accesses touch a byte? (alias.c)
 struct sync_unordered { // sync_pairs between which a replay saw no order
     uint8_t now;        // in one round of all loops around the two
     uint8_t later;      // in two
+    bool seen;          // a replay came to both
 };
 
 struct sync_program {
@@ -130,8 +131,8 @@ struct sync_program {
     uint32_t single_count;
     bool moves[SYNC_SINGLE]; // by their numbers: a setting decides where it is
     struct sync_unordered pairs[SYNC_SINGLE][SYNC_SINGLE]; // by their numbers
-    uint64_t given_up;                       // work of replays that took too much of it
-    uint32_t strands;                        // that clocks have room for
+    uint64_t given_up; // work of replays that took too much of it
+    uint32_t strands;  // that clocks have room for
 };
 
 // A number that stands for two: for many numbers one after the other.
