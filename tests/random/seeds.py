@@ -36,6 +36,10 @@ def failure(command):
     return f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}" if done.returncode else None
 
 
+def done(command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
 def output(command):
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
 
