@@ -25,15 +25,15 @@ static bool is_single(const struct sync_program *p, const struct tir_inst *inst)
             (base->type->space == TIR_SPACE_SHARED && !(base->def && tir_viewed(base->def))));
 }
 
-// Does data decide where it is? A setting, in `moves`?
+// Does data decide where it is, of which settings give nothing? Do settings, in `moves`?
 static bool is_by_data(struct sync_program *p, const struct tir_inst *inst, bool *moves)
 {
     const uint32_t rank = tir_ref_base(inst)->type->rank;
     const struct bitset slice = tir_sync_slice(p, tir_ref_indices(inst), rank);
     bool by_data = false;
-    *moves = tir_sync_is_open(p, &slice, false);
+    *moves = tir_sync_is_open(p, &slice, true);
     for (uint32_t i = 0; i <= slice.bits / 64; i++)
-        by_data |= (slice.words[i] & p->open_to_data.words[i]) != 0;
+        by_data |= (slice.words[i] & p->open_to_data.words[i] & ~p->counts.words[i]) != 0;
     return by_data;
 }
 

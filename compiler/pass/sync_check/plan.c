@@ -9,6 +9,8 @@
 
 #include "pass/sync_check/plan.h"
 
+enum { LARGE = 8192 }; // of an extent: of three, elements can still be counted
+
 static enum sync_outcome replay_up_to(struct sync_plan *s, int64_t most)
 {
     enum sync_outcome outcome = SYNC_GOING;
@@ -57,15 +59,19 @@ static bool is_number(const struct sync_program *p, uint32_t arg)
     return tir_type_is_scalar(t) && tir_elem_is_int(t->elem);
 }
 
-// Numbers that only say where in a tensor something is, at its beginning, where most of them meet.
+// Numbers that only say where in a tensor something is, at its beginning, where most of them meet;
+// and tensors of single elements so large that what they and rounds are further on by is inside.
 static enum sync_outcome replay_low(struct sync_plan *s)
 {
     bool any = false;
     tir_plan_set_args(s, s->p->depth, tir_plan_waves_of(s, s->p->depth));
-    for (uint32_t i = 0; i < s->p->f->param_count; i++) {
-        if (s->p->args[i].loops || s->p->args[i].outer || !is_number(s->p, i))
+    for (uint32_t i = 0; i < s->p->f->body->arg_count; i++) {
+        const bool is_extent = i >= s->p->f->param_count;
+        if (s->p->args[i].loops || s->p->args[i].outer ||
+            !(is_extent ? s->p->single_count > 0 : is_number(s->p, i)))
             continue;
-        s->setting.args[i] = 0;
+        const int64_t granule = TIR_MAX(s->p->args[i].granule, 1);
+        s->setting.args[i] = is_extent ? tir_ceil_div(LARGE, granule) * granule : 0;
         any = true;
     }
     return any ? tir_plan_replay(s, 2 * s->p->depth + 2) : SYNC_GOING; // with few tiles
