@@ -414,11 +414,32 @@ struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of
     return found;
 }
 
-static bool varies_by_lane(const struct sync_program *p, const struct bitset *from)
+enum { MOST_STEPS = 256 }; // to what a value is computed from
+
+// Is it computed from a lane's number, but for what lanes have told each other? `steps` that are
+// left: of longer sums no more is known.
+static bool has_own_lane(const struct tir_value *v, uint32_t *steps)
 {
+    const struct tir_inst *inst = v->kind == TIR_VALUE_RESULT ? v->def : NULL;
+    if (!inst || !*steps)
+        return false;
+    --*steps;
+    if (inst->op == TIR_OP_TID || inst->op == TIR_OP_LANEID || inst->op == TIR_OP_TID_IN_WG)
+        return true;
+    bool own = false;
+    for (uint32_t i = 0; i < inst->operand_count && tir_has_trait(inst, TIR_PURE) && !own; i++)
+        own = inst->op != TIR_OP_SHUFFLE && inst->operands[i] && !inst->region_count &&
+              has_own_lane(inst->operands[i], steps);
+    return own;
+}
+
+static bool varies_by_lane(const struct sync_program *p, const struct tir_value *v,
+                           const struct bitset *from)
+{
+    uint32_t steps = MOST_STEPS;
     tir_foreach_inst(inst, p->f) // lanes that have told each other may all have the sum
         if (inst->op == TIR_OP_SHUFFLE && bitset_has(from, inst->results[0]->id))
-            return false;
+            return has_own_lane(v, &steps);
     tir_foreach_inst(inst, p->f) {
         if (!inst->result_count || !bitset_has(from, inst->results[0]->id) ||
             tir_type_is_buffer(inst->results[0]->type))
@@ -438,7 +459,7 @@ bool tir_sync_varies_in_warp(struct sync_program *p, struct tir_value *v)
     if (v->kind == TIR_VALUE_CONST)
         return false;
     const struct bitset from = tir_sync_slice(p, &v, 1);
-    return varies_by_lane(p, &from);
+    return varies_by_lane(p, v, &from);
 }
 
 bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
@@ -451,7 +472,7 @@ bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
              inst->op == TIR_OP_TID_IN_WG) &&
             bitset_has(&from, inst->results[0]->id))
             return true;
-    return varies_by_lane(p, &from);
+    return varies_by_lane(p, v, &from);
 }
 
 // What settings decide, and what data does.
