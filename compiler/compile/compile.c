@@ -260,8 +260,10 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
         *ok = false;
         return count;
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         count_loops(c, configs[i]);
+        tir_compile_join(c, configs[i]);
+    }
     tir_formula *costs = arena_array(&c->cx.arena, tir_formula, count);
     const bool has_costs = count > 1 || c->request.options.costs;
     for (uint32_t i = 0; has_costs && i < count; i++)

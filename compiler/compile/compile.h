@@ -123,6 +123,9 @@ void tir_compile_receipt_warn(struct tir_compilation *c);
 bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir_func *f,
                           tir_formula cost);
 
+// join.c: makes one loop of two of f's whose tiles clusters of CTAs can share.
+void tir_compile_join(struct tir_compilation *c, struct tir_func *f);
+
 // header.c: outputs[TIR_OUTPUT_HEADER] from the artifact.
 void tir_compile_header_make(struct tir_compilation *c);
 

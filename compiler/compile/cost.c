@@ -37,11 +37,15 @@
 //                      + bytes of all tiles past the ends / past,
 //                      waves * bytes of A and B / words or elements, where threads copy them))
 //     read  = bytes of the tensors / memory
-//     tile  = fixed + clustered (in a cluster) + sum over each store of bytes / stored (+ uneven)
+//     tile  = fixed + clustered (in a cluster) + exchange (of a tile that a cluster shares)
+//             + sum over each store of bytes / stored (+ uneven)
 //     cycles = start + waves * tile + max(busy, read) + unhidden * min(busy, read)
 //
 // In tensor memory clusters share no copies, but two CTAs that multiply together have half of B
 // each, a block of fewer than 128 rows takes the time of as many, and sums need no registers.
+//
+// CTAs of a cluster that share a tile (join.c) count as a tile each. Their rounds are those of the
+// first, and what they exchange takes as long as a barrier of the cluster, however much it is.
 //
 // Each further tiles loop is one more launch. A tile without a product costs the time to begin it
 // and what its loads and stores move, those of memory, of whole tiles: what lies past the end of a
@@ -138,7 +142,7 @@ static bool push_tiles_along(struct model *m, const struct tir_inst *tiles, uint
 
 static void push_tiles(struct model *m, const struct tir_inst *tiles)
 {
-    push(m, TIR_FORMULA_CONST, 1);
+    push(m, TIR_FORMULA_CONST, tir_func_ctas(m->f)); // of a cluster, which share each tile
     for (uint32_t d = 0; d < tir_attr_find(tiles, TIR_ATTR_by)->list_count; d++)
         if (push_tiles_along(m, tiles, d))
             push(m, TIR_FORMULA_MUL, 0);
@@ -348,13 +352,15 @@ static int64_t warpgroups(const struct tir_inst *dot)
 // How many CTAs of the loop run on a multiprocessor at a time, as their stages allow: 1 or 2. A
 // loop that does not say how many stages it has takes all there is room for. Only products on
 // warpgroups were measured; registers decide elsewhere, too.
-static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles)
+static int64_t room_for_ctas(const struct model *m, const struct tir_inst *tiles)
 {
     int64_t bytes = 0;
     bool has_dot = false;
     if (is_persistent(tiles) || !(m->request->target.features & TIR_HAS_WGMMA))
         return 1;
     tir_foreach_inst_in(dot, tiles->regions[0]) {
+        if (dot->op == TIR_OP_ALLOC) // what a cluster exchanges
+            bytes += tir_type_bytes(dot->results[0]->type);
         if (dot->op != TIR_OP_DOT)
             continue;
         has_dot = true;
@@ -365,6 +371,12 @@ static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles
                            source_of(m, dot->operands[TIR_DOT_B]).bytes);
     }
     return has_dot && 2 * bytes <= m->request->target.shared_per_cta ? 2 : 1;
+}
+
+// Where a cluster shares a tile, room for two only makes it easier to place.
+static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles)
+{
+    return tir_func_ctas(m->f) > 1 ? 1 : room_for_ctas(m, tiles);
 }
 
 // The tiles that a multiprocessor works on, one after the other or two at a time. Parts whose
@@ -610,14 +622,29 @@ static void push_memory(struct model *m, const struct tir_inst *tiles)
 static int64_t cluster_size(const struct model *m, const struct tir_inst *tiles)
 {
     const struct tir_attr *cluster = cluster_of(m, tiles);
-    int64_t size = 1;
+    int64_t size = tir_func_ctas(m->f);
     for (uint32_t d = 0; cluster && d < cluster->list_count; d++)
         size *= cluster->list[d];
     return size;
 }
 
+// The CTAs of clusters that share a tile: GPCs are not divided evenly, and fewer clusters run where
+// a CTA needs a multiprocessor of its own.
+static int64_t in_whole_clusters(const struct model *m, const struct tir_inst *tiles)
+{
+    const struct tir_cost *cost = cost_of(m);
+    const uint32_t size = tir_func_ctas(m->f);
+    if (room_for_ctas(m, tiles) == 1 && size < TIR_COUNT_OF(cost->clusters) && cost->clusters[size])
+        return size * cost->clusters[size];
+    // The last one often waits for another to end.
+    const int64_t most = m->request->target.multiprocessors * cost->in_gpcs / 100 / size - 1;
+    return TIR_MAX(1, most) * size;
+}
+
 static int64_t ctas_at_a_time(const struct model *m, const struct tir_inst *tiles)
 {
+    if (tir_func_ctas(m->f) > 1)
+        return in_whole_clusters(m, tiles);
     const int64_t all = m->request->target.multiprocessors * ctas_together(m, tiles);
     return cluster_size(m, tiles) > 2 ? all * cost_of(m)->in_gpcs / 100 : all;
 }
@@ -627,6 +654,7 @@ static int64_t beside_rounds(const struct model *m, const struct tir_inst *tiles
 {
     const struct tir_cost *cost = cost_of(m);
     return cost->fixed + (cluster_size(m, tiles) > 1 ? cost->clustered : 0) +
+           (tir_func_ctas(m->f) > 1 ? cost->exchange : 0) +
            (is_persistent(tiles) ? 0 : cost->start);
 }
 

@@ -171,6 +171,11 @@ static bool operation(struct formula *formula, const struct tir_inst *inst)
             return false;
         push(formula, TIR_FORMULA_SUB, 0);
         return true;
+    case TIR_OP_CTA_RANK: // of the first CTA, as of the first tile
+        if (!formula->is_quiet)
+            break;
+        push(formula, TIR_FORMULA_CONST, 0);
+        return true;
     default:
         break;
     }

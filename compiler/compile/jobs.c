@@ -148,6 +148,9 @@ static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *a
                                                                               : job->f->left_out;
          it; it = it->next)
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, it->span, STR_FMT, STR_ARG(it->text));
+    if (job->f->joined.len && !job->kernel->is_step)
+        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->joined_at, STR_FMT,
+                        STR_ARG(job->f->joined));
     if (job->kernel->chosen.len)
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configuration: " STR_FMT,
                         STR_ARG(job->kernel->chosen));

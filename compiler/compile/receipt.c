@@ -71,6 +71,10 @@ void tir_compile_receipt_sequence(struct tir_compilation *c, const char *kernel,
                                            : "")};
         vec_push(&c->cx.arena, &part.records, record);
     }
+    if (f->joined.len)
+        vec_push(&c->cx.arena, &part.records,
+                 ((struct tir_record){
+                     .topic = TIR_TOPIC_LAUNCH, .span = f->joined_at, .text = f->joined}));
     for (uint32_t i = 0; i < f->scratch_count; i++) {
         struct tir_record record = {
             .topic = TIR_TOPIC_MEMORY,

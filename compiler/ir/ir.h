@@ -298,6 +298,9 @@ struct tir_func {
     uint32_t persistent;                 // CTAs per multiprocessor of a persistent grid, else 0
     uint32_t config;                     // number of the kernel's configuration, from 1 on; 0: none
     const struct tir_left_out *left_out; // NULL: nothing
+    // What became of its loops before there were variants, for the receipt.
+    struct tir_span joined_at;
+    tir_str joined;
     enum tir_step_place step;
     enum tir_step_pace pace;
     struct tir_map constants;

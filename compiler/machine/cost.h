@@ -36,10 +36,12 @@ struct tir_cost {
     int64_t moved;    // bytes a cycle that tiles without products move, mostly in the L2 cache
     int64_t start;    // cycles to fill the pipeline of a CTA
     int64_t fixed;    // cycles of a tile beside its rounds and its results
-    int64_t clustered; // cycles more of a tile in a cluster
-    int64_t in_gpcs;   // percent of the multiprocessors that clusters of more than two CTAs reach
-    int64_t begun;     // cycles to begin a tile that has no pipeline
-    int64_t launch;    // cycles from one launch to the next
+    int64_t clustered;   // cycles more of a tile in a cluster
+    int64_t exchange;    // cycles more of a tile whose sums the CTAs of a cluster exchange
+    int64_t in_gpcs;     // percent of the multiprocessors that clusters of more than two CTAs reach
+    int64_t clusters[9]; // by their CTAs: how many run that fill multiprocessors; 0: unknown
+    int64_t begun;       // cycles to begin a tile that has no pipeline
+    int64_t launch;      // cycles from one launch to the next
     int64_t fewest_columns; // a product with fewer takes the time of as many
     int64_t fewest_rows;    // so do its blocks of rows in tensor memory
     // How many times as long a product takes whose operands are copied 4 bytes at a time, or by
