@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random products whose parts of K a cluster sums: two tiles loops that are one launch on sm_90a.
+
+Usage: joined.py TIRC [--seed N] [--count N]
+
+Tiles, clusters of 2 to 8 CTAs, shares of rows or columns, turned products, parts in turn or one after the other, and what is
+done with the sums are drawn. On sm_90a each program is one launch, says so, and is seen as a whole by `sync_check`; on the
+emulator, under full checks and two schedules, it gives what the interpreter gives. Seed 0 is that of the day. A failing
+program is printed.
+"""
+
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import seeds
+
+SECONDS = 120
+
+PROGRAM = """kernel k(A: {T}[M, K], B: {T}[N, K], V: f32[{v}], D: out {OUT}[M, N])
+{{
+    let rounds = ceildiv(K, {BK});
+    let across = ceildiv(N, {BN});
+    scratch P: f32[{C}, ceildiv(M, {BM}) * across, {BM}, {BN}];
+    for (m, n, z) in tiles(M by {BM}, N by {BN}, {C}, cluster = (1, 1, {C})) {{
+        var acc: f32[{rows}, {columns}] = 0;
+        for k in range({span}, stages = {stages}) {{
+            acc += dot({x}:+{BK}], {y}:+{BK}].T);
+        }}
+        P[z, m / {BM} * across + n / {BN}, :, :] = acc{turn};
+    }}
+    for (m, n, z) in tiles(M by {BM}, N by {BN}, {C}, cluster = (1, 1, {C})) {{
+        let t = m / {BM} * across + n / {BN};
+        let at = z * {share};
+        var all: f32[{SM}, {SN}] = 0;
+        for i in range(0, {C}, unroll) {{ all += P[i, t, {part}]; }}
+        D[{place}] = {OUT}({end});
+    }}
+}}
+"""
+
+
+def program(seed):
+    r = random.Random(seed)
+    ctas, turned, down = r.randint(2, 8), r.random() < 0.5, r.random() < 0.3
+    high = r.choice([64, 64, 128])
+    wide = 8 * ctas * r.randint(1, max(1, 16 // ctas))
+    bm, bn = (wide, high) if turned else (high, wide)
+    if down:  # along what fills the tensor cores
+        ctas = r.choice([2, 4, 8])
+    along_m = turned != down
+    size = bm if along_m else bn
+    share = size // ctas
+    if size % ctas:
+        return program(f"{seed} again")
+    kind, depth = r.choice([("bf16", 64), ("f16", 64), ("bf16", 32)])
+    span = r.choice([f"ceildiv(rounds * z, {ctas}) * {depth}, ceildiv(rounds * (z + 1), {ctas}) * {depth}, {depth}",
+                     f"z * {depth}, K, {ctas * depth}"])
+    x, y = ("B[n:+%d, k" % bn, "A[m:+%d, k" % bm) if turned else ("A[m:+%d, k" % bm, "B[n:+%d, k" % bn)
+    sm, sn = (share, bn) if along_m else (bm, share)
+    m, n = ("m + at", "n") if along_m else ("m", "n + at")
+    end = r.choice(["all", "max(all, 0)", f"all * V[{n}:+{sn}][None, :]", "all / (1 + max(abs(all), axis = 1))"])
+    text = PROGRAM.format(
+        T=kind, OUT=r.choice([kind, "f32"]), BK=depth, BM=bm, BN=bn, C=ctas, v="N", rows=bn if turned else bm,
+        columns=bm if turned else bn, span=span, stages=r.randint(2, 6), x=x, y=y, turn=".T" if turned else "", share=share,
+        SM=sm, SN=sn, part=f"at :+ {share}, :" if along_m else f":, at :+ {share}",
+        place=f"{m} :+ {sm}, {n} :+ {sn}", end=end)
+    sizes = [f"M={r.randint(1, 2 * bm)}", f"N={8 * r.randint(1, bn // 4)}", f"K={8 * r.randint(1, 100)}"]
+    return text, sizes, ctas
+
+
+def complaint(tirc, path, sizes, ctas, seed):
+    check = subprocess.run([tirc, "check", "--arch=sm_90a", "--require=sync", "--receipt", path], capture_output=True,
+                           text=True, timeout=SECONDS, check=False)
+    said = check.stdout + check.stderr
+    if check.returncode or f"cluster of {ctas} CTAs: it exchanges" not in said:
+        return said
+    for schedule in ("adversarial", f"random:{seed % 1000}"):
+        run = subprocess.run([tirc, "run", path, *sizes, "--arch=sm_90a", "--device=emu", "--emu-check=full", "--check",
+                              f"--schedule={schedule}"], capture_output=True, text=True, timeout=SECONDS, check=False)
+        if run.returncode:
+            return f"{sizes} {schedule}\n{run.stdout}{run.stderr}"
+    return None
+
+
+def main():
+    options = seeds.parser(__doc__, "tirc", count=12).parse_args()
+    first = seeds.first(options)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "k.tir")
+        for seed in range(first, first + options.count):
+            text, sizes, ctas = program(seed)
+            path.write_text(text, encoding="utf-8")
+            wrong = complaint(options.tirc, path, sizes, ctas, seed)
+            if wrong:
+                print(f"seed {seed}\n{text}\n{wrong}")
+                return 1
+    print(f"{options.count} programs")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
