@@ -14,7 +14,8 @@
 enum {
     HEADER_BYTES = 24,
     ROW_BYTES = 24, // of the section table
-    SECTION_ALIGN = 16
+    SECTION_ALIGN = 16,
+    LEAST_FRAME = 1024 // bytes that are worth a frame
 };
 
 enum section {
@@ -78,7 +79,7 @@ struct blob {
 static bool compress(const tir_allocator *allocator, struct blob *blob, struct range *range)
 {
     range->size = blob->bytes.len ? blob->bytes.len + blob->is_text : 0;
-    if (!range->size || blob->is_parts)
+    if (range->size < LEAST_FRAME || blob->is_parts)
         return true;
     blob->room = range->size;
     blob->frame = tir_host_alloc(allocator, blob->room);
@@ -109,17 +110,22 @@ static tir_status write_all(const tir_artifact_desc *desc, struct code_parts *pa
     struct range ranges[SECTION_LAST + 1] = {
         [SECTION_INFO] = {.size = w.info.at},
         [SECTION_STRINGS] = {.size = w.strings.at},
-        [SECTION_FORMULAS] = {.size = (size_t)w.formulas.ops * OP_BYTES},
     };
     if (w.strings.at > UINT32_MAX) {
         tir_wire_free_formulas(&w);
         return tir_error_set(error, TIR_ERR_INVALID, "the artifact's strings exceed 4 GiB");
     }
-    struct blob blobs[] = {{.id = SECTION_PTX, .bytes = packed, .is_parts = true},
-                           {.id = SECTION_CUBIN, .bytes = desc->cubin},
-                           {.id = SECTION_RECEIPT, .bytes = desc->receipt, .is_text = true}};
+    const size_t formulas_size = (size_t)w.formulas.ops * OP_BYTES;
+    uint8_t *formulas = formulas_size ? tir_host_alloc(allocator, formulas_size) : NULL;
+    if (formulas)
+        tir_wire_write_formulas(&w, formulas);
+    struct blob blobs[] = {
+        {.id = SECTION_PTX, .bytes = packed, .is_parts = true},
+        {.id = SECTION_CUBIN, .bytes = desc->cubin},
+        {.id = SECTION_RECEIPT, .bytes = desc->receipt, .is_text = true},
+        {.id = SECTION_FORMULAS, .bytes = {(const char *)formulas, formulas_size}}};
     const size_t blob_count = sizeof blobs / sizeof *blobs;
-    bool fits = !w.no_memory;
+    bool fits = !w.no_memory && (formulas || !formulas_size);
     for (size_t i = 0; i < blob_count && fits; i++)
         fits = compress(allocator, &blobs[i], &ranges[blobs[i].id]);
     size_t total = place(ranges);
@@ -129,7 +135,6 @@ static tir_status write_all(const tir_artifact_desc *desc, struct code_parts *pa
         w.info.at = ranges[SECTION_INFO].at;
         w.strings.at = w.strings.size = ranges[SECTION_STRINGS].at;
         tir_wire_info(&w, &copy);
-        tir_wire_write_formulas(&w, w.out + ranges[SECTION_FORMULAS].at);
         write_header(w.out, total, ranges);
         for (size_t i = 0; i < blob_count; i++)
             write_blob(w.out, &ranges[blobs[i].id], &blobs[i]);
@@ -138,6 +143,7 @@ static tir_status write_all(const tir_artifact_desc *desc, struct code_parts *pa
     }
     for (size_t i = 0; i < blob_count; i++)
         tir_host_free(allocator, blobs[i].frame, blobs[i].room);
+    tir_host_free(allocator, formulas, formulas_size);
     tir_wire_free_formulas(&w);
     return w.out ? TIR_OK
                  : tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for an artifact of %zu bytes",
@@ -201,7 +207,8 @@ static const char *read_sections(const uint8_t *in, size_t size, struct range *r
             return "a section is there twice";
         if (at < HEADER_BYTES)
             return "a section lies in the header";
-        const bool may_be_frame = id == SECTION_CUBIN || id == SECTION_RECEIPT;
+        const bool may_be_frame =
+            id == SECTION_CUBIN || id == SECTION_RECEIPT || id == SECTION_FORMULAS;
         if (form > (may_be_frame ? TIR_FORM_ZSTD : TIR_FORM_STORED))
             return "a section has a form that it cannot have";
         ranges[id] = (struct range){(size_t)at, (size_t)length, (enum tir_form)form};
@@ -245,6 +252,25 @@ static void keep_sections(struct wire *w, struct range *ranges)
     w->kept = (const char *)copy;
 }
 
+static void read_formulas(struct wire *w, const struct range *range)
+{
+    const tir_allocator *allocator = &w->decoded->allocator;
+    const uint8_t *stored = w->in + range->at;
+    if (range->form == TIR_FORM_STORED) {
+        tir_wire_read_formulas(w, stored, range->size);
+        return;
+    }
+    const size_t size = tir_decompressed_size(stored, range->size);
+    uint8_t *contents = size ? tir_host_alloc_raw(allocator, size) : NULL;
+    if (size && !contents)
+        w->no_memory = true;
+    else if (!size || !tir_decompress(stored, range->size, contents, size))
+        w->wrong = "a section cannot be decompressed";
+    else
+        tir_wire_read_formulas(w, contents, size);
+    tir_host_free(allocator, contents, size);
+}
+
 static void read_all(struct wire *w, const void *bytes, size_t size)
 {
     struct range ranges[SECTION_LAST + 1] = {{0, 0}};
@@ -254,8 +280,8 @@ static void read_all(struct wire *w, const void *bytes, size_t size)
     if (!w->wrong)
         keep_sections(w, ranges);
     if (!w->wrong)
-        tir_wire_read_formulas(w, &ranges[SECTION_FORMULAS]);
-    if (w->wrong)
+        read_formulas(w, &ranges[SECTION_FORMULAS]);
+    if (w->wrong || w->no_memory)
         return;
     w->info = ranges[SECTION_INFO];
     w->strings = ranges[SECTION_STRINGS];

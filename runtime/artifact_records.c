@@ -365,11 +365,10 @@ void tir_wire_write_formulas(struct wire *w, uint8_t *out)
         }
 }
 
-void tir_wire_read_formulas(struct wire *w, const struct range *range)
+void tir_wire_read_formulas(struct wire *w, const uint8_t *in, size_t size)
 {
-    const size_t count = range->size / OP_BYTES;
-    const uint8_t *in = w->in + range->at;
-    if (range->size % OP_BYTES || count > UINT32_MAX)
+    const size_t count = size / OP_BYTES;
+    if (size % OP_BYTES || count > UINT32_MAX)
         w->wrong = "its formulas end early";
     tir_formula_op *ops = w->wrong ? NULL : tir_wire_block(w, count, sizeof *ops);
     for (size_t i = 0; ops && i < count; i++, in += OP_BYTES) {

@@ -94,7 +94,7 @@ void *tir_wire_block(struct wire *w, size_t count, size_t size);
 void tir_wire_info(struct wire *w, tir_artifact_desc *desc);
 
 // The section of formulas, which is read before the records.
-void tir_wire_read_formulas(struct wire *w, const struct range *range);
+void tir_wire_read_formulas(struct wire *w, const uint8_t *in, size_t size);
 void tir_wire_write_formulas(struct wire *w, uint8_t *out);
 void tir_wire_free_formulas(struct wire *w);
 

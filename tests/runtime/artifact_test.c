@@ -572,8 +572,46 @@ static void test_formulas(void **state)
     assert_damaged(bytes, size, "a formula lies outside its section");
     *length -= 1;
     assert_damaged(bytes, size, "its formulas end early");
-    *length += 13;
-    *field_of(bytes, SECTION_FORMULAS, 4) = 1;
+    tir_artifact_bytes_free(bytes, size, NULL);
+}
+
+// Many formulas are a frame.
+static void test_long_formulas(void **state)
+{
+    (void)state;
+    enum { OPS = 401 };
+    tir_formula_op ops[OPS] = {CONST(1)};
+    for (int i = 1; i < OPS; i++)
+        ops[i] = i % 2 ? (tir_formula_op)CONST(1) : (tir_formula_op)DO(ADD);
+    tir_artifact_kernel kernel = sample.kernels[0];
+    tir_artifact_variant variant = kernel.variants[VARIANT_ANY];
+    tir_artifact_desc with = sample;
+    variant.cost = (tir_formula){ops, OPS};
+    kernel.variants = &variant;
+    kernel.variant_count = 1;
+    with.kernels = &kernel;
+    with.kernel_count = 1;
+    uint8_t *bytes;
+    size_t size;
+    uint64_t at = 0, length = 0;
+    const tir_artifact_desc *desc;
+    encode(&with, &bytes, &size);
+    assert_int_equal(*field_of(bytes, SECTION_FORMULAS, 4), 1);
+    memcpy(&at, field_of(bytes, SECTION_FORMULAS, 8), 8);
+    memcpy(&length, field_of(bytes, SECTION_FORMULAS, 16), 8);
+    assert_true(length < OPS * 12 / 10);
+    assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, NULL), TIR_OK);
+    const tir_formula *read = &desc->kernels[0].variants[0].cost;
+    assert_int_equal(read->count, OPS);
+    for (int i = 0; i < OPS; i++)
+        assert_true(read->ops[i].code == ops[i].code && read->ops[i].value == ops[i].value);
+    tir_artifact_free(desc, NULL);
+    bytes[at + length - 1] ^= 0x20; // of the checksum
+    assert_damaged(bytes, size, "cannot be decompressed");
+    bytes[at + length - 1] ^= 0x20;
+    *field_of(bytes, SECTION_FORMULAS, 4) = 0;
+    assert_damaged(bytes, size, "its formulas end early");
+    *field_of(bytes, SECTION_FORMULAS, 4) = 2;
     assert_damaged(bytes, size, "a form that it cannot have");
     tir_artifact_bytes_free(bytes, size, NULL);
 }
@@ -663,7 +701,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 20"));
+    assert_non_null(strstr(error.message, "version 21"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 
@@ -697,6 +735,7 @@ int main(void)
         cmocka_unit_test(test_compressed),
         cmocka_unit_test(test_compressed_too_far),
         cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_long_formulas),
         cmocka_unit_test(test_seed),
         cmocka_unit_test(test_version),
         cmocka_unit_test(test_sequence_refusals),

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 20u
+#define TIR_ARTIFACT_VERSION 21u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
