@@ -125,6 +125,8 @@ bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir
 
 // join.c: makes one loop of two of f's whose tiles clusters of CTAs can share.
 void tir_compile_join(struct tir_compilation *c, struct tir_func *f);
+// The CTAs of a cluster that share each tile of the loop; 1: none do.
+uint32_t tir_compile_sharers(const struct tir_func *f, const struct tir_inst *tiles);
 
 // header.c: outputs[TIR_OUTPUT_HEADER] from the artifact.
 void tir_compile_header_make(struct tir_compilation *c);

@@ -59,6 +59,7 @@
 #include "compile/cost.h"
 
 #include "compile/code.h"
+#include "compile/compile.h"
 #include "compile/formula.h"
 #include "compile/known.h"
 #include "ir/follow.h"
@@ -142,7 +143,8 @@ static bool push_tiles_along(struct model *m, const struct tir_inst *tiles, uint
 
 static void push_tiles(struct model *m, const struct tir_inst *tiles)
 {
-    push(m, TIR_FORMULA_CONST, tir_func_ctas(m->f)); // of a cluster, which share each tile
+    push(m, TIR_FORMULA_CONST,
+         tir_compile_sharers(m->f, tiles)); // of a cluster, which share each tile
     for (uint32_t d = 0; d < tir_attr_find(tiles, TIR_ATTR_by)->list_count; d++)
         if (push_tiles_along(m, tiles, d))
             push(m, TIR_FORMULA_MUL, 0);
@@ -376,7 +378,7 @@ static int64_t room_for_ctas(const struct model *m, const struct tir_inst *tiles
 // Where a cluster shares a tile, room for two only makes it easier to place.
 static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles)
 {
-    return tir_func_ctas(m->f) > 1 ? 1 : room_for_ctas(m, tiles);
+    return tir_compile_sharers(m->f, tiles) > 1 ? 1 : room_for_ctas(m, tiles);
 }
 
 // The tiles that a multiprocessor works on, one after the other or two at a time. Parts whose
@@ -622,7 +624,7 @@ static void push_memory(struct model *m, const struct tir_inst *tiles)
 static int64_t cluster_size(const struct model *m, const struct tir_inst *tiles)
 {
     const struct tir_attr *cluster = cluster_of(m, tiles);
-    int64_t size = tir_func_ctas(m->f);
+    int64_t size = tir_compile_sharers(m->f, tiles);
     for (uint32_t d = 0; cluster && d < cluster->list_count; d++)
         size *= cluster->list[d];
     return size;
@@ -633,7 +635,7 @@ static int64_t cluster_size(const struct model *m, const struct tir_inst *tiles)
 static int64_t in_whole_clusters(const struct model *m, const struct tir_inst *tiles)
 {
     const struct tir_cost *cost = cost_of(m);
-    const uint32_t size = tir_func_ctas(m->f);
+    const uint32_t size = tir_compile_sharers(m->f, tiles);
     if (room_for_ctas(m, tiles) == 1 && size < TIR_COUNT_OF(cost->clusters) && cost->clusters[size])
         return size * cost->clusters[size];
     // The last one often waits for another to end.
@@ -643,7 +645,7 @@ static int64_t in_whole_clusters(const struct model *m, const struct tir_inst *t
 
 static int64_t ctas_at_a_time(const struct model *m, const struct tir_inst *tiles)
 {
-    if (tir_func_ctas(m->f) > 1)
+    if (tir_compile_sharers(m->f, tiles) > 1)
         return in_whole_clusters(m, tiles);
     const int64_t all = m->request->target.multiprocessors * ctas_together(m, tiles);
     return cluster_size(m, tiles) > 2 ? all * cost_of(m)->in_gpcs / 100 : all;
@@ -654,7 +656,7 @@ static int64_t beside_rounds(const struct model *m, const struct tir_inst *tiles
 {
     const struct tir_cost *cost = cost_of(m);
     return cost->fixed + (cluster_size(m, tiles) > 1 ? cost->clustered : 0) +
-           (tir_func_ctas(m->f) > 1 ? cost->exchange : 0) +
+           (tir_compile_sharers(m->f, tiles) > 1 ? cost->exchange : 0) +
            (is_persistent(tiles) ? 0 : cost->start);
 }
 

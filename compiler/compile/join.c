@@ -224,6 +224,26 @@ static bool loads_fit(struct join *j)
     return j->loads.len ? true : refuse(j, j->second, "the second loop reads nothing of the first");
 }
 
+static bool is_input(const struct tir_func *f, const struct tir_value *tensor)
+{
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value == tensor)
+            return f->params[i].direction == TIR_IN;
+    return false;
+}
+
+// One cluster is in the second loop while another one is in the first.
+static bool tensors_fit(struct join *j)
+{
+    for (uint32_t i = 0; i < j->f->body->arg_count; i++) {
+        const struct tir_value *v = j->f->body->args[i];
+        if (tir_type_is_buffer(v->type) && v != j->scratch && !is_input(j->f, v) &&
+            tir_uses_value(j->first, v) && tir_uses_value(j->second, v))
+            return refuse(j, j->second, "the first loop may read what the second one writes");
+    }
+    return true;
+}
+
 // Rewriting.
 
 static void build(struct tir_builder *b, enum tir_op op)
@@ -384,6 +404,16 @@ static void rewrite(struct join *j)
     drop_scratch(j->f, j->scratch);
     j->f->cluster[0] = (uint32_t)j->ctas;
     j->f->cluster[1] = j->f->cluster[2] = 1;
+    j->f->is_joined = true;
+}
+
+uint32_t tir_compile_sharers(const struct tir_func *f, const struct tir_inst *tiles)
+{
+    if (f->is_joined)
+        tir_foreach_inst_in(inst, tiles->regions[0])
+            if (inst->op == TIR_OP_CLUSTER_ARRIVE)
+                return tir_func_ctas(f);
+    return f->is_joined ? 1 : tir_func_ctas(f);
 }
 
 static struct tir_inst *next_loop(const struct tir_inst *after)
@@ -404,7 +434,8 @@ void tir_compile_join(struct tir_compilation *c, struct tir_func *f)
         if (first->op != TIR_OP_TILES || !second)
             continue;
         struct join j = {.arena = &c->cx.arena, .f = f, .first = first, .second = second};
-        if (loops_fit(&j) && effects_fit(&j) && store_fits(&j) && loads_fit(&j)) {
+        if (loops_fit(&j) && effects_fit(&j) && store_fits(&j) && loads_fit(&j) &&
+            tensors_fit(&j)) {
             rewrite(&j);
             f->joined_at = second->span;
             f->joined = tir_str_format(

@@ -251,6 +251,8 @@ static struct tir_func *split_off(struct tir_compilation *c, struct tir_func *wh
     s.f->name =
         tir_intern(&c->cx.names, tir_str_format(s.arena, "%s__step%u", whole->name, index + 1));
     s.f->step = place_of(whole, index);
+    if (tir_compile_sharers(whole, loop) == 1)
+        memset(s.f->cluster, 0, sizeof(s.f->cluster));
     drop_extents(s.f);
     s.uses = tir_count_uses(s.arena, s.f);
     sweep(&s, s.f->body);

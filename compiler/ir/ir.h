@@ -301,6 +301,7 @@ struct tir_func {
     // What became of its loops before there were variants, for the receipt.
     struct tir_span joined_at;
     tir_str joined;
+    bool is_joined; // so the cluster is that of one loop
     enum tir_step_place step;
     enum tir_step_pace pace;
     struct tir_map constants;

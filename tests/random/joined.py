@@ -5,8 +5,9 @@
 Usage: joined.py TIRC [--seed N] [--count N]
 
 Tiles, clusters of 2 to 8 CTAs, shares of rows or columns, turned products, parts in turn or one after the other, and what is
-done with the sums are drawn. On sm_90a each program is one launch, says so, and is seen as a whole by `sync_check`; on the
-emulator, under full checks and two schedules, it gives what the interpreter gives. Seed 0 is that of the day. A failing
+done with the sums are drawn, and a third loop. On sm_90a each program has one launch for both loops, says so, and is seen as
+a whole by `sync_check`; where the first loop reads what the second one writes it has two, and says why. On the emulator,
+under full checks and two schedules, it gives what the interpreter gives. Seed 0 is that of the day. A failing
 program is printed.
 """
 
@@ -20,13 +21,13 @@ import seeds
 
 SECONDS = 120
 
-PROGRAM = """kernel k(A: {T}[M, K], B: {T}[N, K], V: f32[{v}], D: out {OUT}[M, N])
+PROGRAM = """kernel k(A: {T}[M, K], B: {T}[N, K], V: f32[{v}], D: {way} {OUT}[M, N]{e})
 {{
     let rounds = ceildiv(K, {BK});
     let across = ceildiv(N, {BN});
     scratch P: f32[{C}, ceildiv(M, {BM}) * across, {BM}, {BN}];
     for (m, n, z) in tiles(M by {BM}, N by {BN}, {C}, cluster = (1, 1, {C})) {{
-        var acc: f32[{rows}, {columns}] = 0;
+        var acc: f32[{rows}, {columns}] = {begin};
         for k in range({span}, stages = {stages}) {{
             acc += dot({x}:+{BK}], {y}:+{BK}].T);
         }}
@@ -39,8 +40,14 @@ PROGRAM = """kernel k(A: {T}[M, K], B: {T}[N, K], V: f32[{v}], D: out {OUT}[M, N
         for i in range(0, {C}, unroll) {{ all += P[i, t, {part}]; }}
         D[{place}] = {OUT}({end});
     }}
-}}
+{third}}}
 """
+
+THIRD = """    for m in tiles(M by 8) {
+        E[m:+8] = sum(f32(A[m:+8, 0:+64]), axis = 1)[:, 0];
+    }
+"""
+JOINED, APART = "it exchanges what two loops share", "the first loop may read what the second one writes"
 
 
 def program(seed):
@@ -63,20 +70,24 @@ def program(seed):
     sm, sn = (share, bn) if along_m else (bm, share)
     m, n = ("m + at", "n") if along_m else ("m", "n + at")
     end = r.choice(["all", "max(all, 0)", f"all * V[{n}:+{sn}][None, :]", "all / (1 + max(abs(all), axis = 1))"])
+    reads, more = r.random() < 0.2, r.random() < 0.3
+    rows, columns = (bn, bm) if turned else (bm, bn)
     text = PROGRAM.format(
-        T=kind, OUT=r.choice([kind, "f32"]), BK=depth, BM=bm, BN=bn, C=ctas, v="N", rows=bn if turned else bm,
-        columns=bm if turned else bn, span=span, stages=r.randint(2, 6), x=x, y=y, turn=".T" if turned else "", share=share,
+        way="inout" if reads else "out", begin=f"f32(D[0:+{rows}, 0:+{columns}])" if reads else "0", third=THIRD if more else "",
+        e=", E: out f32[M]" if more else "",
+        T=kind, OUT=r.choice([kind, "f32"]), BK=depth, BM=bm, BN=bn, C=ctas, v="N", rows=rows,
+        columns=columns, span=span, stages=r.randint(2, 6), x=x, y=y, turn=".T" if turned else "", share=share,
         SM=sm, SN=sn, part=f"at :+ {share}, :" if along_m else f":, at :+ {share}",
         place=f"{m} :+ {sm}, {n} :+ {sn}", end=end)
     sizes = [f"M={r.randint(1, 2 * bm)}", f"N={8 * r.randint(1, bn // 4)}", f"K={8 * r.randint(1, 100)}"]
-    return text, sizes, ctas
+    return text, sizes, APART if reads else f"cluster of {ctas} CTAs: {JOINED}"
 
 
-def complaint(tirc, path, sizes, ctas, seed):
+def complaint(tirc, path, sizes, says, seed):
     check = subprocess.run([tirc, "check", "--arch=sm_90a", "--require=sync", "--receipt", path], capture_output=True,
                            text=True, timeout=SECONDS, check=False)
     said = check.stdout + check.stderr
-    if check.returncode or f"cluster of {ctas} CTAs: it exchanges" not in said:
+    if check.returncode or says not in said:
         return said
     for schedule in ("adversarial", f"random:{seed % 1000}"):
         run = subprocess.run([tirc, "run", path, *sizes, "--arch=sm_90a", "--device=emu", "--emu-check=full", "--check",
@@ -92,9 +103,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "k.tir")
         for seed in range(first, first + options.count):
-            text, sizes, ctas = program(seed)
+            text, sizes, says = program(seed)
             path.write_text(text, encoding="utf-8")
-            wrong = complaint(options.tirc, path, sizes, ctas, seed)
+            wrong = complaint(options.tirc, path, sizes, says, seed)
             if wrong:
                 print(f"seed {seed}\n{text}\n{wrong}")
                 return 1
