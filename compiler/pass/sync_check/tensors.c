@@ -159,6 +159,14 @@ static bool is_by_roles(const struct sync_program *p, const struct tir_value *te
     return false;
 }
 
+static bool has_ptx(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_PTX)
+            return true;
+    return false;
+}
+
 // Of tensors that are loaded and stored, or stored by single threads, groups of them or several
 // roles, the order among the threads of a CTA is looked at, and that among CTAs is not. What copy
 // engines alone store counts where a program orders its accesses itself, or has roles.
@@ -167,6 +175,7 @@ void tir_sync_find_tensors(struct sync_program *p)
     p->flags = find_flags(p);
     for (uint32_t i = 0; i < p->f->param_count; i++) {
         uint32_t stores = 0; // of tile programs statements: two may store to one place
+        uint32_t statements = 0;
         bool loads = false, atomics = false, by_threads = false;
         bool copied = false, sent = false; // by copy engines
         const struct tir_value *v = p->f->params[i].value;
@@ -176,6 +185,7 @@ void tir_sync_find_tensors(struct sync_program *p)
                 continue;
             loads |= inst->op == TIR_OP_LOAD;
             stores = inst->op != TIR_OP_STORE ? stores : p->by_hand ? 1 : stores + 1;
+            statements += inst->op == TIR_OP_STORE;
             atomics |= inst->op == TIR_OP_ATOMIC;
             by_threads |= tir_sync_is_by_threads(p, inst) || is_by_groups(p, inst);
             copied |= inst->op == TIR_OP_COPY_ASYNC;
@@ -188,7 +198,9 @@ void tir_sync_find_tensors(struct sync_program *p)
             if (!only_stored || sent)
                 p->memories = SYNC_MEMORIES;
         }
-        if (p->flags ? p->by_hand && (!only_stored || sent) : !only_stored || by_threads || sent)
+        // Whether lanes have one value of a ptx() is not known, and then one statement is let pass.
+        by_threads &= !p->flags || statements > 1 || !has_ptx(p->f);
+        if ((!p->flags || p->by_hand) && (!only_stored || by_threads || sent))
             add_tensor(p, v, only_stored);
         if ((loads || copied) && (stores || sent || atomics) && !is_alone(p->f) &&
             !tiles_keep_apart(p, v) && !tir_sync_phases_keep_apart(p, v))
