@@ -192,6 +192,31 @@ static bool names_rows(const struct askew *a, const struct tir_inst *inst)
     return !uses;
 }
 
+static struct tir_value *extent_of(const struct askew *a, const struct tir_inst *access, uint32_t d)
+{
+    const struct tir_param_dim *dim = &tir_param_of(a->f, tir_ref_base(access))->dims[d];
+    return dim->dim >= 0 ? a->f->dims[dim->dim].value : tir_const_index(a->f, dim->constant);
+}
+
+// A grid of several rows a tile is rounded up to spans of tiles. Are the rows that this adds
+// outside of what inst writes?
+static bool ends_with_grid(const struct askew *a, const struct tir_inst *inst)
+{
+    if (a->rows == 1 || !tir_has_trait(inst, TIR_WRITES) || inst->region_count ||
+        inst->op == TIR_OP_ALLOC)
+        return true;
+    const struct tir_value *all = a->tiles->operands[a->grid_dim];
+    const struct tir_attr *box = is_access(inst) ? tir_attr_find(inst, TIR_ATTR_box) : NULL;
+    int64_t x, y;
+    for (uint32_t d = 0; box && d < box->list_count; d++)
+        if (has_rows(a, inst, d) && tir_param_of(a->f, tir_ref_base(inst))) {
+            const struct tir_value *extent = extent_of(a, inst, d);
+            return extent == all ||
+                   (tir_is_const_int(extent, &x) && tir_is_const_int(all, &y) && x == y);
+        }
+    return false;
+}
+
 // Notes an access that turns. False: it is none of a tensor, or begins elsewhere.
 static bool note_access(struct askew *a, struct tir_inst *inst)
 {
@@ -216,7 +241,7 @@ static bool note_access(struct askew *a, struct tir_inst *inst)
 static bool note(struct askew *a, struct tir_inst *inst)
 {
     const int64_t axis = tir_attr_int(inst, TIR_ATTR_axis, 0);
-    if (!names_rows(a, inst))
+    if (!names_rows(a, inst) || !ends_with_grid(a, inst))
         return false;
     switch (inst->op) {
     case TIR_OP_LOAD:
@@ -291,12 +316,6 @@ static void choose_row(struct askew *a)
     vec_foreach(struct tir_inst *, it, &a->accesses)
         if (is_moved(a, *it) && elements_of(*it) > elements_of(a->row))
             a->row = *it;
-}
-
-static struct tir_value *extent_of(const struct askew *a, const struct tir_inst *access, uint32_t d)
-{
-    const struct tir_param_dim *dim = &tir_param_of(a->f, tir_ref_base(access))->dims[d];
-    return dim->dim >= 0 ? a->f->dims[dim->dim].value : tir_const_index(a->f, dim->constant);
 }
 
 // Elements from where a tensor begins to the row of an access, or the first of them.

@@ -5,7 +5,7 @@
 Usage: askew_rows.py TIRC [--seed N] [--count N]
 
 Each tile has a row of tensors of several element types for itself, or a few. Its statements load rows and vectors that all rows share,
-combine them, mask them by their columns, reduce them and store rows of any type. Rows have any length, and tensors begin
+combine them, mask them by their columns, reduce them and store rows of any type, of all rows or of the first ones, and add to a counter. Rows have any length, and tensors begin
 anywhere: so vectors of memory are cut where rows begin and end, and lie anywhere beside each other. All numbers are exact,
 and the emulator finds what is touched outside of a tensor. Seed 0 is that of the day. A failing program is printed, with
 the command that runs it.
@@ -29,6 +29,8 @@ class Program:
         self.threads = rng.choice([32, 64, 128])
         self.rows = rng.choice([1, 1, 1, 2, 3, 4, 8])
         self.deep = rng.random() < 0.2  # tensors of three dimensions
+        self.extent = rng.choice(["M"] * 6 + ["M - 1", "M / 2"])  # rows that have tiles
+        self.counts = rng.random() < 0.1
         self.tensors = {}
         self.values = 0
 
@@ -40,6 +42,9 @@ class Program:
     def row(self, name):
         row = self.rng.choice(["m", "m", "m", "m", "M - 1 - m"]) if self.rows == 1 else "m"
         return f"{name}[{'b, ' if self.deep else ''}{row}:+{self.rows}, 0:+{self.cols}]"
+
+    def direction(self):
+        return "out " if self.extent == "M" else "inout "
 
     def rows_of(self):
         return ["B", "M", "N"] if self.deep else ["M", "N"]
@@ -79,16 +84,20 @@ class Program:
             lines.append(f"let v{len(names)} = {self.statement(names)};")
             names.append(f"v{len(names)}")
         for _ in range(rng.choice([1, 1, 2])):
-            name = self.tensor("Y", self.rows_of(), "out ")
+            name = self.tensor("Y", self.rows_of(), self.direction())
             value = f"min(max({rng.choice(names[-2:])}, 0), 100)"
             lines.append(f"{self.row(name)} = {self.tensors[name][0]}({value});")
         if rng.random() < 0.3 and not self.deep:
-            name = self.tensor("S", ["M"], "out ")
+            name = self.tensor("S", ["M"], self.direction())
             value = f"min(max(rowsum(i32({names[-1]}) + 0 * {names[0]}) % 50, 0), 50)"
             lines.append(f"{name}[m:+{self.rows}] = reshape({self.tensors[name][0]}({value}), {self.rows});")
+        if self.counts:
+            name = self.tensor("C", ["1"], "inout ")
+            self.tensors[name] = ("i32", ["1"], "inout ")
+            lines.append(f"atomic_add({name}[0], i32(1));")
         tensors = ", ".join(f"{name}: {direction}{kind}[{', '.join(dims)}]"
                             for name, (kind, dims, direction) in self.tensors.items())
-        loop = f"(b, m) in tiles(B by 1, M by {self.rows})" if self.deep else f"m in tiles(M by {self.rows})"
+        loop = f"(b, m) in tiles(B by 1, {self.extent} by {self.rows})" if self.deep else f"m in tiles({self.extent} by {self.rows})"
         body = "\n".join(f"        {line}" for line in lines)
         return f"kernel k({tensors}) where N <= {self.cols} threads({self.threads})\n{{\n    for {loop} {{\n{body}\n    }}\n}}\n"
 
