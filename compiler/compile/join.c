@@ -34,6 +34,7 @@
 
 #include "compile/compile.h"
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "machine/target.h"
 
 #define MOST_CTAS    8 // of a cluster that every device has room for
@@ -41,6 +42,7 @@
 
 struct join {
     struct tir_arena *arena;
+    const struct tir_target *target;
     struct tir_func *f;
     struct tir_inst *first, *second; // the loops
     struct tir_inst *store;          // to the scratch tensor
@@ -62,7 +64,7 @@ static bool refuse(struct join *j, const struct tir_inst *at, const char *why)
     return false;
 }
 
-// Which tile z is for both loops.
+// Is it the same for both loops? The number of a CTA is not.
 static bool is_same(const struct join *j, const struct tir_value *a, const struct tir_value *b,
                     uint32_t depth)
 {
@@ -71,7 +73,7 @@ static bool is_same(const struct join *j, const struct tir_value *a, const struc
         return true;
     if (a->kind == TIR_VALUE_ARG && b->kind == TIR_VALUE_ARG)
         return a->block == j->first->regions[0] && b->block == j->second->regions[0] &&
-               a->index == b->index;
+               a->index == b->index && a->index + 1 < j->rank;
     if (depth == MOST_COMPARE || !a->def || !b->def || a->def->op != b->def->op ||
         a->type != b->type || !tir_has_trait(a->def, TIR_PURE) || a->def->attr_count ||
         b->def->attr_count || a->def->region_count ||
@@ -109,6 +111,8 @@ static bool loops_fit(struct join *j)
         return refuse(j, a, "not every device has room for so large a cluster");
     if (tir_attr_find(a, TIR_ATTR_persistent) || tir_attr_find(b, TIR_ATTR_persistent))
         return refuse(j, a, "the loops are persistent");
+    if (tir_attr_int(b, TIR_ATTR_store_role, 0))
+        return refuse(j, b, "the second loop has a role that stores");
     return true;
 }
 
@@ -144,7 +148,58 @@ static bool is_plain(const struct join *j, const struct tir_inst *access)
     return fits;
 }
 
-// P[z, t, 0:+64, 0:+128] of a tensor f32[4, T, 64, 128].
+// Is v the number of a tile along a dimension of the loop, of which there are so many?
+static bool is_tile_number(const struct join *j, const struct tir_value *v,
+                           const struct tir_value *count)
+{
+    const struct tir_attr *by = tir_attr_find(j->first, TIR_ATTR_by);
+    for (uint32_t d = 0; d + 1 < j->rank; d++) {
+        const struct tir_value *arg = j->first->regions[0]->args[d];
+        const struct tir_value *extent = j->first->operands[d], *of = count;
+        int64_t x, y;
+        if (by->list[d] != 1) {
+            if (!v->def || v->def->op != TIR_OP_DIV || v->def->operands[0] != arg ||
+                !tir_is_const_int(v->def->operands[1], &x) || x != by->list[d] || !count->def ||
+                count->def->op != TIR_OP_CEILDIV ||
+                !tir_is_const_int(count->def->operands[1], &y) || x != y)
+                continue;
+            of = count->def->operands[0];
+        } else if (v != arg) {
+            continue;
+        }
+        if (is_same(j, extent, of, 0))
+            return true;
+    }
+    return false;
+}
+
+// Is v inside of the extent, as a constant, as the number of a tile, or in x * w + y, of which
+// there are p * w?
+static bool is_inside(const struct join *j, const struct tir_value *v,
+                      const struct tir_value *extent, uint32_t depth)
+{
+    int64_t x, most;
+    if (tir_is_const_int(v, &x) && tir_is_const_int(extent, &most))
+        return x >= 0 && x < most;
+    if (is_tile_number(j, v, extent))
+        return true;
+    if (depth == MOST_COMPARE || !v->def || v->def->op != TIR_OP_ADD || !extent->def ||
+        extent->def->op != TIR_OP_MUL)
+        return false;
+    for (uint32_t i = 0; i < 8; i++) { // which operand is which
+        const struct tir_value *product = v->def->operands[i & 1], *y = v->def->operands[!(i & 1)];
+        if (!product->def || product->def->op != TIR_OP_MUL)
+            continue;
+        struct tir_value **of = product->def->operands, **all = extent->def->operands;
+        const uint32_t k = i >> 1 & 1, m = i >> 2;
+        if (is_same(j, of[!k], all[!m], 0) && is_inside(j, of[k], all[m], depth + 1) &&
+            is_inside(j, y, all[!m], depth + 1))
+            return true;
+    }
+    return false;
+}
+
+// P[z, t, 0:+64, 0:+128] of a tensor f32[4, T, 64, 128], with a t that is below T.
 static bool store_fits(struct join *j)
 {
     const struct tir_inst *store = j->store;
@@ -161,6 +216,9 @@ static bool store_fits(struct join *j)
         const bool constant = tir_is_const_int(tir_scratch_extent(j->f, s, d), &extent);
         if (d == 0 && (!constant || extent != j->ctas))
             return refuse(j, store, "the scratch tensor has not as many parts as a cluster CTAs");
+        if (d > 0 && d < j->leading &&
+            !is_inside(j, tir_ref_indices(store)[d], tir_scratch_extent(j->f, s, d), 0))
+            return refuse(j, store, "it may be stored outside of the scratch tensor");
         if (d >= j->leading && (!constant || extent != tile->shape[d - j->leading] ||
                                 !tir_is_const_int(tir_ref_indices(store)[d], &start) || start))
             return refuse(j, store, "the scratch tensor has other tiles");
@@ -188,6 +246,7 @@ static bool load_fits(struct join *j, struct tir_inst *load)
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     struct tir_value **at = tir_ref_indices(load), **stored = tir_ref_indices(j->store);
     int64_t part, start;
+    uint32_t shares = 0;
     if (load->op != TIR_OP_LOAD || !is_plain(j, load))
         return refuse(j, load, "what the loops share is not loaded as tiles");
     if (!tir_is_const_int(at[0], &part) || part < 0 || part >= j->ctas)
@@ -206,8 +265,9 @@ static bool load_fits(struct join *j, struct tir_inst *load)
             return refuse(j, load, "CTAs do not take equal shares of a tile");
         j->along = d;
         j->share = share;
+        shares++;
     }
-    return j->share ? true : refuse(j, load, "CTAs do not take shares of a tile");
+    return shares == 1 ? true : refuse(j, load, "CTAs do not take shares of a tile");
 }
 
 static bool loads_fit(struct join *j)
@@ -221,6 +281,9 @@ static bool loads_fit(struct join *j)
             return false;
         vec_push(j->arena, &j->loads, inst);
     }
+    const struct tir_type *tile = j->store->operands[TIR_STORE_VALUE]->type;
+    if (tir_type_bytes(tile) * 100 > j->target->shared_per_cta * TIR_BUDGET_JOINED_BYTES)
+        return refuse(j, j->store, "the tile leaves too little shared memory to the stages");
     return j->loads.len ? true : refuse(j, j->second, "the second loop reads nothing of the first");
 }
 
@@ -433,7 +496,11 @@ void tir_compile_join(struct tir_compilation *c, struct tir_func *f)
         second = next_loop(first);
         if (first->op != TIR_OP_TILES || !second)
             continue;
-        struct join j = {.arena = &c->cx.arena, .f = f, .first = first, .second = second};
+        struct join j = {.arena = &c->cx.arena,
+                         .target = &c->request.target,
+                         .f = f,
+                         .first = first,
+                         .second = second};
         if (loops_fit(&j) && effects_fit(&j) && store_fits(&j) && loads_fit(&j) &&
             tensors_fit(&j)) {
             rewrite(&j);
