@@ -48,6 +48,7 @@ THIRD = """    for m in tiles(M by 8) {
     }
 """
 JOINED, APART = "it exchanges what two loops share", "the first loop may read what the second one writes"
+LARGE, MOST = "the tile leaves too little shared memory", 232448 // 4  # bytes of it
 
 
 def program(seed):
@@ -80,7 +81,8 @@ def program(seed):
         SM=sm, SN=sn, part=f"at :+ {share}, :" if along_m else f":, at :+ {share}",
         place=f"{m} :+ {sm}, {n} :+ {sn}", end=end)
     sizes = [f"M={r.randint(1, 2 * bm)}", f"N={8 * r.randint(1, bn // 4)}", f"K={8 * r.randint(1, 100)}"]
-    return text, sizes, APART if reads else f"cluster of {ctas} CTAs: {JOINED}"
+    says = LARGE if 4 * bm * bn > MOST else APART if reads else f"cluster of {ctas} CTAs: {JOINED}"
+    return text, sizes, says
 
 
 def complaint(tirc, path, sizes, says, seed):
