@@ -52,3 +52,13 @@ git add tests
 ! tools/check.sh >found
 grep -q 'a test that lit does not run: tests/codegen/lost.tir:2' found
 ! grep -q 'tests/pass' found
+
+mkdir -p runtime/include/tir docs
+printf '%s\n#define TIR_ARTIFACT_VERSION 2u\n' "$license" >runtime/include/tir/artifact.h
+echo 'u32   version, 1' >docs/artifact.md
+git add runtime docs
+! tools/check.sh >found
+grep -q 'another version of artifacts: docs/artifact.md' found
+echo 'u32   version, 2' >docs/artifact.md
+! tools/check.sh >found
+! grep -q 'another version' found
