@@ -31,9 +31,9 @@
 // If each product takes an operand in registers that no product leads to, all are late, one product
 // too: the operands of the next round are computed while they run.
 //
-// Only loops are ordered whose body has no effect but the gets of rings that other roles fill: a
-// get's slot is freed when what was started in it is done, wherever that is. Gets of one ring keep
-// their order, so slots are taken as they were filled.
+// Only loops are ordered whose body has no effect but the gets of rings that other roles fill:
+// the slot of a get is freed when what was started in it is done, wherever that is. Gets of one
+// ring keep their order, so slots are taken as they were filled.
 
 #include "pass/role/schedule.h"
 #include "base/bitset.h"

@@ -41,7 +41,7 @@ struct ring *tir_ring_of(struct rings *r, const struct tir_inst *inst);
 const char *tir_ring_name(const struct ring *ring);
 // Does the instruction access a slot of the ring?
 bool tir_ring_is_touched(const struct ring *ring, const struct tir_inst *inst);
-// What says that a get's readers of its slot are done.
+// What says that the readers of a slot that a get took are done.
 struct ring_readers {
     bool by[TIR_DONE_COUNT];
     enum tir_done all;  // of all of them, with groups of each warpgroup; NOW: they differ, or none
