@@ -209,6 +209,9 @@ static tir_status learn_dims(struct packing *p, uint32_t index, const int64_t *s
         const tir_extent *extent = &param->extents[d];
         if (shape[d] < 0)
             return REFUSE(p, "%.*s: dimension %u is negative", TIR_STR(param->name), d);
+        if (shape[d] > TIR_MAX_EXTENT)
+            return REFUSE(p, "%.*s: dimension %u is %lld, more than 2^48", TIR_STR(param->name), d,
+                          (long long)shape[d]);
         if (extent->dim == TIR_EXTENT_FIXED) {
             if (shape[d] != extent->fixed)
                 return REFUSE(p, "%.*s: dimension %u must be %lld, not %lld", TIR_STR(param->name),

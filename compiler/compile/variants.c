@@ -283,6 +283,19 @@ static void align_bulk(struct tir_func *f)
     }
 }
 
+// Scratch tensors lie densely from a multiple of 256 bytes on, so rows of a known length that is a
+// multiple of 16 bytes are aligned whatever the launch gives.
+static void align_scratch(struct tir_func *f)
+{
+    for (uint32_t i = 0; i < f->param_count; i++) {
+        struct tir_param *p = &f->params[i];
+        const struct tir_type *t = p->value->type;
+        const struct tir_param_dim *inner = &p->dims[p->is_scratch ? t->rank - 1 : 0];
+        if (p->is_scratch && inner->dim < 0 && inner->constant * tir_elems[t->elem].bits % 128 == 0)
+            p->aligned = TIR_MAX(p->aligned, 16);
+    }
+}
+
 // Would the products of f run on warpgroups, if every tensor were aligned?
 static bool may_use_warpgroups(struct tir_context *cx, const struct tir_request *request,
                                struct tir_func *f)
@@ -388,6 +401,7 @@ void tir_compile_variants(struct tir_context *cx, const struct tir_request *requ
         return;
     }
     align_bulk(f);
+    align_scratch(f);
     if (tir_compile_has_dot(f))
         add_product(cx, request, kernel, f, cost);
     else

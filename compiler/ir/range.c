@@ -375,7 +375,8 @@ static void set_params(struct tir_ranges *r)
         r->of[f->body->args[i]->id] = anything(f->body->args[i]->type);
     bool small = f->facts & TIR_FACT_INDEX32;
     for (uint32_t d = 0; d < f->dim_count; d++)
-        r->of[f->dims[d].value->id] = (struct known){0, INT64_C(1) << (small ? 30 : 62), 1};
+        r->of[f->dims[d].value->id] =
+            (struct known){0, small ? INT64_C(1) << 30 : TIR_MAX_EXTENT, 1};
     for (uint32_t i = 0; i < f->param_count; i++) {
         const struct tir_type *t = f->params[i].value->type;
         if (t->space != TIR_SPACE_GLOBAL || t->rank == 0)

@@ -360,6 +360,7 @@ static void test_refusals(void **state)
     CASE(g.args[PARAM_A].as.tensor.strides = far, "A: the tensor spans");
     CASE(g.args[PARAM_A].as.tensor.strides = low, "A: the tensor spans");
     CASE((g.a[0] = g.d[0] = INT64_MAX), "A: the tensor has more than 2^63 elements");
+    CASE((g.a[0] = g.d[0] = TIR_MAX_EXTENT + 1), "A: dimension 0 is 281474976710657, more than");
     CASE(g.args[PARAM_A] = g.args[PARAM_STEP], "A: a tensor is needed, not a scalar");
     CASE(g.args[PARAM_STEP] = g.args[PARAM_A], "step: a scalar is needed, not a tensor");
     CASE(g.args[PARAM_A].kind = (tir_rt_arg_kind)9, "A: the argument is of no known kind");

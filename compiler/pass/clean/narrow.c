@@ -18,7 +18,7 @@
 // Elements of two shapes stay on two sides, the scalar on that of which a thread has fewer.
 //
 // This is exact if no sum wraps, before or after, which must follow from the ranges of the values:
-// that is so where 32-bit offsets suffice. It comes after `split`, which reads conditions as they
+// a dimension has at most 2^48 elements. It comes after `split`, which reads conditions as they
 // were.
 //
 // Not done here: elements of three shapes; numbers of elements above 2^25; products of them;
@@ -289,8 +289,7 @@ enum tir_change tir_pass_narrow(struct tir_func *f, struct tir_pass_cx *cx)
     for (uint32_t i = 0; i < comparisons.len; i++) {
         struct difference d = {.f = f, .ranges = ranges};
         const struct tir_span span = comparisons.at[i]->span;
-        if (!narrow(&d, comparisons.at[i], &answers) && d.refusal && d.tile_count &&
-            f->facts & TIR_FACT_INDEX32)
+        if (!narrow(&d, comparisons.at[i], &answers) && d.refusal && d.tile_count)
             tir_receipt_refuse(cx, TIR_TOPIC_COMPARISON, TIR_WISH_NONE, span,
                                "comparison: in 64 bits, because %s", d.refusal);
     }

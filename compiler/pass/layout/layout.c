@@ -49,11 +49,12 @@ static int64_t held_elements(const struct tir_inst *dot)
     return acc->kind == TIR_VALUE_CONST ? sums + carried : TIR_MAX(sums, carried);
 }
 
-// Where no tensor is known to be aligned to 16 bytes, a copy takes many instructions.
+// Where no tensor is known to be aligned to 16 bytes, a copy takes many instructions. Scratch
+// tensors, which nearly always are, say nothing of the others.
 static bool copies_are_narrow(const struct tir_func *f)
 {
     for (uint32_t i = 0; i < f->param_count; i++)
-        if (f->params[i].aligned >= 16)
+        if (f->params[i].aligned >= 16 && !f->params[i].is_scratch)
             return false;
     return !(f->facts & TIR_FACT_VECTOR16);
 }

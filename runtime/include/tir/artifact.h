@@ -23,6 +23,7 @@ extern "C" {
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
+#define TIR_MAX_EXTENT       ((int64_t)1 << 48) // of a dimension; an address space holds no more
 #define TIR_MAX_KERNELS      4096
 #define TIR_MAX_DIMS         32 // named dimensions of one kernel
 #define TIR_MAX_PARAMS       64

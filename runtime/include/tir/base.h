@@ -12,7 +12,7 @@ extern "C" {
 
 // The version of this API. It grows by one whenever a declaration is added or changed; the
 // CHANGELOG says what came with each number.
-#define TIR_API_VERSION 38
+#define TIR_API_VERSION 39
 
 #if defined(__GNUC__)
 #define TIR_API     __attribute__((visibility("default")))
