@@ -16,7 +16,8 @@
 // for what takes no more registers than it frees, which follows at once. Loads are of tensors that
 // the kernel does not write, and only move down.
 //
-// Before that each role gets its own copy of numbers that several roles read (in_roles.c).
+// Before that each role gets its own copy of numbers that several roles read (in_roles.c), and what
+// waits for a slot to be stored does so packed: two numbers of 16 bits, or four of 8, a register.
 //
 // Left alone are blocks without such sums, and those whose values are counted to fit: ptxas orders
 // them better, with loads ahead of their uses.
@@ -245,6 +246,38 @@ static void visit(struct sink *s, struct tir_block *block)
             visit(s, inst->regions[r]);
 }
 
+// What the pack waits for alone, if it is in its block: the last one that makes an operand. NULL:
+// something else needs an operand, too, or nothing that has an effect stands between.
+static struct tir_inst *packed_last(const struct tir_inst *pack, const uint32_t *uses)
+{
+    struct tir_inst *inst = pack->prev;
+    bool is_apart = false;
+    for (uint32_t i = 0; i < pack->operand_count; i++)
+        if (pack->operands[i]->kind != TIR_VALUE_RESULT || uses[pack->operands[i]->id] != 1)
+            return NULL;
+    for (; inst; inst = inst->prev) {
+        for (uint32_t i = 0; i < pack->operand_count; i++)
+            if (pack->operands[i]->def == inst)
+                return is_apart ? inst : NULL;
+        is_apart |= inst->region_count || !tir_has_trait(inst, TIR_PURE);
+    }
+    return NULL;
+}
+
+// Packs small numbers where they are made, if an effect comes before their use: so they do not take
+// a register each until a slot is free, say. True: it has.
+static bool pack_early(struct tir_func *f, struct tir_arena *scratch)
+{
+    const uint32_t *uses = tir_count_uses(scratch, f);
+    VEC(struct tir_inst *) packs = {0};
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_PACK && packed_last(inst, uses))
+            vec_push(scratch, &packs, inst);
+    vec_foreach(struct tir_inst *const, it, &packs)
+        tir_move_before(*it, packed_last(*it, uses)->next);
+    return packs.len;
+}
+
 enum tir_change tir_pass_sink(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct sink s = {.f = f, .scratch = cx->scratch};
@@ -258,6 +291,8 @@ enum tir_change tir_pass_sink(struct tir_func *f, struct tir_pass_cx *cx)
     s.changed = loads && tir_compute_in_roles(f, cx->scratch);
     if (s.changed)
         tir_pass_dce(f, cx); // what was made for all roles
+    if (loads)
+        s.changed |= pack_early(f, cx->scratch);
     s.live = tir_live_new(cx->scratch, f);
     s.overcount = loads ? TIR_BUDGET_SINK_OVERCOUNT : TIR_BUDGET_MMA_OVERCOUNT;
     visit(&s, f->body);
