@@ -16,7 +16,7 @@
 // for each use. A tile of all columns must have no other use, or only in a store behind which this
 // one follows at once: then both are in the loop.
 //
-// Not to or from buffers that the program declares, whose accesses it orders itself.
+// Buffers that the program declares are left alone, but for slots of roles beside tensor memory.
 // Loads move past other stores, so they must be of tensors that the kernel does not write, or
 // nothing that writes stands between. The part of a tile has the layout of the tile, without the
 // registers of other rows.
@@ -24,6 +24,7 @@
 #include "pass/async/rows.h"
 
 #include "base/bitset.h"
+#include "ir/crew.h"
 #include "ir/effect.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
@@ -156,15 +157,13 @@ static bool can_move(const struct rows *r, const struct tir_inst *load)
 {
     if (tir_is_only_read(r->f, tir_ref_base(load)))
         return true;
-    const struct tir_value *from = tir_buffer_root(tir_ref_base(load));
-    if (tir_buffer_is_by_hand(tir_ref_base(load)))
-        return false;
+    struct tir_value *from = tir_buffer_root(tir_ref_base(load));
     for (uint32_t i = 0; i < r->store_count; i++)
         if (tir_buffer_root(tir_ref_base(r->stores[i])) == from)
             return false;
     // A slot is a view.
     const int64_t bytes = tir_buffer_bytes(tir_ref_base(r->stores[0])->type);
-    const bool is_slot = tir_ref_base(load) != from;
+    const bool is_slot = tir_ref_base(load) != from || tir_buffer_is_by_hand(from);
     if (load->block != r->stores[0]->block ||
         (!is_slot && (r->has_slots || tir_buffer_bytes(from->type) * SMALL > bytes)))
         return false;
@@ -250,6 +249,15 @@ static bool find(struct rows *r, int64_t count)
 
 // Registers.
 
+// Does a thread load neighbours together?
+static bool loads_vectors(const struct rows *r, const struct tir_inst *load)
+{
+    const struct tir_value *tensor = tir_ref_base(load);
+    const struct tir_value *last = tir_ref_indices(load)[tensor->type->rank - 1];
+    return tir_type_is_scalar(last->type) &&
+           (tensor->type->space == TIR_SPACE_SHARED || tir_tensor_alignment(r->f, tensor) >= 4);
+}
+
 // Of a thread, for all rows: what is loaded in vectors fills them, other elements have one each.
 static int64_t registers_of(const struct rows *r, const struct tir_value *v)
 {
@@ -257,9 +265,7 @@ static int64_t registers_of(const struct rows *r, const struct tir_value *v)
                   n = tir_layout_size(v->type->layout, TIR_AXIS_REG);
     if (v->type->elem == TIR_BOOL || v->def->op == TIR_OP_BROADCAST || v->def->op == TIR_OP_IOTA)
         return 0;
-    const bool packed =
-        v->def->op == TIR_OP_LOAD && (tir_ref_base(v->def)->type->space == TIR_SPACE_SHARED ||
-                                      tir_tensor_alignment(r->f, tir_ref_base(v->def)) >= 4);
+    const bool packed = v->def->op == TIR_OP_LOAD && loads_vectors(r, v->def);
     return packed ? (n * bits + 31) / 32 : n * TIR_MAX(1, bits / 32);
 }
 
@@ -436,12 +442,22 @@ static struct tir_inst *store_before(const struct tir_inst *store)
     return inst && inst->op == TIR_OP_STORE ? inst : NULL;
 }
 
+// Does a role beside tensor memory fill a slot? Elsewhere sync_check does not match the rows of a
+// loop with what a program that declares buffers reads of them later.
+static bool is_slot_of_role(const struct tir_func *f, const struct tir_inst *store)
+{
+    bool has_tmem = false;
+    tir_foreach_inst(inst, f)
+        has_tmem |= inst->op == TIR_OP_TMEM_ALLOC;
+    return has_tmem && tir_crew_of(f, store).role;
+}
+
 bool tir_rows_build(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *store)
 {
     const struct tir_value *v = store->operands[TIR_STORE_VALUE];
     struct rows r = {.f = f, .scratch = cx->scratch};
     if (tir_ref_base(store)->type->space != TIR_SPACE_SHARED || v->type->rank != 2 ||
-        tir_buffer_is_by_hand(tir_ref_base(store)))
+        (tir_buffer_is_by_hand(tir_ref_base(store)) && !is_slot_of_role(f, store)))
         return false;
     r.whole = v->type->shape[0];
     r.uses = tir_count_uses(cx->scratch, f);

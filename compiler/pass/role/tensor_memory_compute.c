@@ -10,6 +10,7 @@
 #include "pass/role/tensor_memory.h"
 
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "pass/sync/crew.h"
 
 // The reference to a slot that is a tile: its operands and its box. Gives the rank of the buffer.
@@ -59,11 +60,10 @@ static void store_operand(struct tmem_role *r, struct tir_builder *b, const stru
     }
 }
 
-// Hands a computed operand to the products that read it.
+// Hands a computed operand to the products that read it, when its slot is empty.
 static void give_operand(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o)
 {
     struct tmem_end *end = tir_tmem_end(r, &o->group->channel);
-    tir_tmem_wait_empty(b, end);
     if (o->in_tmem)
         tir_tmem_fence(b, TIR_WORD_of_after_thread_sync);
     store_operand(r, b, o, end->at[0]);
@@ -145,6 +145,8 @@ struct round {
     struct bitset wanted, emitted; // instructions of the loop, by id
     struct bitset given, fetched;  // operands
     struct bitset opened;          // groups whose slot has been waited for
+    struct bitset read;            // groups that have been read, whose slots are still to be freed
+    bool keeps_slots;              // what is read leaves its slot in parts
     struct bitset taken, loaded;   // products, of sums in turns
 };
 
@@ -188,6 +190,26 @@ static uint32_t left_of(const struct round *y, const struct tmem_group *group)
     return count;
 }
 
+// Frees the slot of a group that has been read.
+static void release(struct round *y, const struct tmem_group *group)
+{
+    struct tmem_end *end = tir_tmem_end(y->r, &group->channel);
+    if (!group->is_gathered) // a tensor copy may overtake what still waits to be read
+        tir_tmem_fence(y->b, TIR_WORD_of_async_shared);
+    tir_tmem_plain(y->b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
+    tir_tmem_arrive(y->b, end->channel->empty, end);
+    tir_tmem_advance(y->b, end);
+}
+
+static void release_read(struct round *y)
+{
+    const struct tmem_plan *p = y->r->p;
+    for (uint32_t i = 0; i < p->group_count; i++)
+        if (bitset_has(&y->read, i))
+            release(y, &p->groups[i]);
+    y->read = bitset_new(p->cx->scratch, TMEM_OPERANDS);
+}
+
 // Loads what has been brought for an operand. The first one of a group waits for the slot, the last
 // one frees it.
 static void fetch(struct round *y, const struct tmem_operand *o)
@@ -203,11 +225,10 @@ static void fetch(struct round *y, const struct tmem_operand *o)
     tir_map_set(&y->r->map, tir_map_key(o->tile), o->is_turned ? tir_transpose(b, v) : v);
     if (left_of(y, o->group))
         return;
-    if (!o->group->is_gathered) // a tensor copy may overtake what still waits to be read
-        tir_tmem_fence(b, TIR_WORD_of_async_shared);
-    tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
-    tir_tmem_arrive(b, end->channel->empty, end);
-    tir_tmem_advance(b, end);
+    if (y->keeps_slots)
+        bitset_insert(&y->read, (uint32_t)(o->group - y->r->p->groups));
+    else
+        release(y, o->group);
 }
 
 static void emit(struct round *y, const struct tir_inst *inst)
@@ -296,23 +317,60 @@ static void emit_ready(struct round *y, uint32_t next)
     }
 }
 
-static void emit_for_product(struct round *y, uint32_t product)
+// Would a thread have no registers for all elements of a converted operand? It converts a few rows
+// at a time then (pass chunk), from a slot that is full to one that is empty.
+static bool goes_in_parts(const struct tmem_plan *p, const struct tmem_operand *o)
+{
+    const int64_t elements = tir_type_count(o->tile->type) / (32 * p->compute_warps);
+    const int64_t registers =
+        p->registers.math ? p->registers.math : tir_launch_registers(32 * p->warps);
+    return o->is_converted && o->group && !o->in_tmem &&
+           elements > registers - TIR_BUDGET_BESIDE_CONVERTED;
+}
+
+// Computes an operand, and hands it to products.
+static void make_operand(struct round *y, const struct tmem_operand *o)
+{
+    struct tmem_end *end = tir_tmem_end(y->r, &o->group->channel);
+    y->keeps_slots = goes_in_parts(y->r->p, o);
+    if (y->keeps_slots)
+        tir_tmem_wait_empty(y->b, end);
+    emit_for(y, o->tile);
+    if (!y->keeps_slots)
+        tir_tmem_wait_empty(y->b, end);
+    give_operand(y->r, y->b, o);
+    release_read(y);
+    y->keeps_slots = false;
+}
+
+// Makes what a product waits for: what follows from loads alone, or the rest.
+static void make_operands(struct round *y, uint32_t product, bool is_converted)
 {
     struct tmem_plan *p = y->r->p;
     const struct tmem_product *t = &p->products[product];
     for (uint32_t i = 0; i < 2 * t->term_count; i++) {
         const uint32_t operand = t->terms[i / 2].factors[i % 2].operand;
         const struct tmem_operand *o = &p->operands[operand];
-        if (!o->is_computed || o->is_per_tile || !bitset_insert(&y->given, operand))
+        if (!o->is_computed || o->is_per_tile || o->is_converted != is_converted ||
+            !bitset_insert(&y->given, operand))
             continue;
-        emit_for(y, o->tile);
         if (o->group) {
-            give_operand(y->r, y->b, o);
+            make_operand(y, o);
             continue;
         }
+        emit_for(y, o->tile);
         take_turn_once(y, product);
         store_operand(y->r, y->b, o, tir_const_i32(p->f, 0));
     }
+}
+
+// Converted operands come first: no sums, which the others follow from, are in registers then.
+static void emit_for_product(struct round *y, uint32_t product)
+{
+    struct tmem_plan *p = y->r->p;
+    const struct tmem_product *t = &p->products[product];
+    make_operands(y, product, true);
+    make_operands(y, product, false);
     if (t->kind != TMEM_TURNS)
         return;
     struct tir_value *acc = tmem_acc(t);
@@ -335,6 +393,7 @@ static void build_round(struct tmem_role *r, struct tir_builder *b)
                       .given = bitset_new(scratch, TMEM_OPERANDS),
                       .fetched = bitset_new(scratch, TMEM_OPERANDS),
                       .opened = bitset_new(scratch, TMEM_OPERANDS),
+                      .read = bitset_new(scratch, TMEM_OPERANDS),
                       .taken = bitset_new(scratch, TMEM_PRODUCTS),
                       .loaded = bitset_new(scratch, TMEM_PRODUCTS)};
     for (uint32_t i = 0; i < p->product_count; i++)
@@ -436,9 +495,13 @@ static void build_before(struct tmem_role *r, struct tir_builder *b)
     struct tmem_plan *p = r->p;
     tir_tmem_enter(r, b);
     b->span = p->loop->span;
-    for (uint32_t i = 0; i < p->operand_count; i++)
-        if (p->operands[i].is_computed && p->operands[i].is_per_tile)
-            give_operand(r, b, &p->operands[i]);
+    for (uint32_t i = 0; i < p->operand_count; i++) {
+        const struct tmem_operand *o = &p->operands[i];
+        if (!o->is_computed || !o->is_per_tile)
+            continue;
+        tir_tmem_wait_empty(b, tir_tmem_end(r, &o->group->channel));
+        give_operand(r, b, o);
+    }
     for (uint32_t i = 0; i < p->product_count; i++) {
         const struct tmem_product *t = &p->products[i];
         if (t->kind != TMEM_TURNS)
