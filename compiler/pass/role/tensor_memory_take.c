@@ -60,12 +60,27 @@ static bool has_descriptor(const struct tir_type *t, bool k_last)
     return row % 32 == 0 && (k_last || bits == 16);
 }
 
-// Can threads store the operand, whose last dimension is K, for a descriptor? They store no parts
-// of bytes, and what tensor copies expand no threads do.
-static bool may_turn(const struct tir_value *v)
+// Can threads store the operand of this type, whose last dimension is K, for a descriptor? They
+// store no parts of bytes, and what tensor copies expand no threads do.
+static bool may_turn(const struct tir_value *v, const struct tir_type *t)
 {
     const bool is_made = v->kind == TIR_VALUE_RESULT && v->def->op != TIR_OP_EXPAND;
-    return is_made && tir_elems[v->type->elem].bits % 8 == 0 && has_descriptor(v->type, true);
+    return is_made && tir_elems[t->elem].bits % 8 == 0 && has_descriptor(t, true);
+}
+
+// The transpose of a tile of the round, of which one is made for all products.
+static struct tir_value *turned_once(struct tmem_plan *p, struct tir_value *v)
+{
+    struct tir_builder after = {p->f, v->def->block, v->def->next, v->def->span};
+    for (struct tir_inst *inst = after.before; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_PERMUTE || inst->operands[0] != v ||
+            tir_attr_find(inst, TIR_ATTR_permutation)->list[0] != 1)
+            continue;
+        if (inst != after.before)
+            tir_move_before(inst, after.before);
+        return tir_result(inst);
+    }
+    return tir_transpose(&after, v);
 }
 
 // Second factors with rows along N that no descriptor describes are turned twice: once when they
@@ -78,12 +93,10 @@ static void turn_factors(struct tmem_plan *p)
             v->def->op == TIR_OP_PERMUTE || v->def->op == TIR_OP_EXPAND ||
             has_descriptor(v->type, false) || !tir_is_made_in(p->tiles, v))
             continue;
-        struct tir_builder after = {p->f, v->def->block, v->def->next, v->def->span};
-        struct tir_value *rows = tir_transpose(&after, v);
-        if (!may_turn(rows)) {
-            tir_remove(rows->def);
+        const struct tir_type *turned = tir_type_transpose(p->types, v->type);
+        if (!may_turn(v, turned))
             continue;
-        }
+        struct tir_value *rows = turned_once(p, v);
         struct tir_builder before = tir_builder_before(p->f, dot);
         dot->operands[TIR_DOT_B] = tir_transpose(&before, rows);
         p->has_turned = true;
@@ -262,7 +275,7 @@ static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t t
     const struct tir_inst *turn = v->kind == TIR_VALUE_RESULT ? v->def : NULL;
     // Rows that are turned for want of a descriptor are an operand that is computed.
     if (turn && turn->op == TIR_OP_PERMUTE &&
-        (has_descriptor(turn->operands[0]->type, which == TIR_DOT_B) || !may_turn(v))) {
+        (has_descriptor(turn->operands[0]->type, which == TIR_DOT_B) || !may_turn(v, v->type))) {
         factor->is_turned = true;
         v = turn->operands[0];
     }
