@@ -284,12 +284,28 @@ static void put_copy(struct async *as, struct tir_inst *store)
         refuse(as, copied.slice, why);
 }
 
-// What the program itself puts between a write of shared memory and other threads or engines: the
-// copies made of its stores are done before it, too.
+// What the program itself puts between a write of shared memory and other threads or engines, here
+// or in a branch, a loop or a role: the copies made of its stores are done before it, too.
 static bool orders_stores(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_FENCE || inst->op == TIR_OP_BAR_SYNC ||
-           inst->op == TIR_OP_GRID_SYNC || inst->op == TIR_OP_ARRIVE;
+    switch (inst->op) {
+    case TIR_OP_FENCE:
+    case TIR_OP_BAR_SYNC:
+    case TIR_OP_BAR_ARRIVE:
+    case TIR_OP_WARP_SYNC:
+    case TIR_OP_CLUSTER_ARRIVE:
+    case TIR_OP_GRID_SYNC:
+    case TIR_OP_ARRIVE:
+    case TIR_OP_PTX: // it may
+        return true;
+    default:
+        break;
+    }
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
+            if (orders_stores(in))
+                return true;
+    return false;
 }
 
 static void wait_before(struct async *as, struct tir_inst *inst)
