@@ -75,8 +75,7 @@ static void demand_round_of_while(struct sync_ask *a, const struct tir_inst *loo
         tir_sync_demand_next(a, loop);
 }
 
-// The conditions for a block to run.
-static void demand_block(struct sync_ask *a, const struct tir_block *block, bool goes_on)
+void tir_sync_demand_block(struct sync_ask *a, const struct tir_block *block, bool goes_on)
 {
     for (const struct tir_inst *owner; (owner = block->owner); block = owner->block) {
         if (owner->op == TIR_OP_IF)
@@ -130,90 +129,12 @@ static void demand_inside(struct sync_ask *a, const struct tir_inst *slice)
     }
 }
 
-// Each goal is one of some thread, not all of the same one.
-static void take_thread(struct sync_ask *a)
+void tir_sync_take_thread(struct sync_ask *a)
 {
     for (uint32_t i = 0; a->thread && i < a->p->f->value_count; i++)
         if (a->known[i].of_thread)
             a->known[i].form = NULL;
     a->thread = 0;
-}
-
-// Where thread by thread an element of a buffer is, in the buffer.
-static void demand_element(struct sync_ask *a, const struct tir_inst *inst, struct sync_linear *at)
-{
-    const struct tir_func *f = a->p->f;
-    const struct tir_value *base = tir_ref_base(inst);
-    const struct tir_param_dim *dims = NULL;
-    for (uint32_t i = 0; i < f->param_count; i++)
-        dims = f->params[i].value == base ? f->params[i].dims : dims;
-    for (uint32_t d = 0; d < base->type->rank; d++) {
-        struct sync_linear extent = !dims ? tir_sync_constant(base->type->shape[d])
-                                    : dims[d].dim < 0
-                                        ? tir_sync_constant(dims[d].constant)
-                                        : tir_sync_linear(a, f->dims[dims[d].dim].value);
-        at[d] = tir_sync_linear(a, tir_ref_indices(inst)[d]);
-        tir_sync_at_least(a, at[d], tir_sync_constant(0), 0);
-        tir_sync_at_least(a, extent, at[d], 1);
-    }
-}
-
-// What two indices of inst divide by one number and take the rest of, as in Y[i / n, i % n]; NULL:
-// there is none.
-static const struct tir_value *divided_by(const struct tir_inst *inst, const struct tir_value **n)
-{
-    struct tir_value *const *indices = tir_ref_indices(inst);
-    const uint32_t rank = tir_ref_base(inst)->type->rank;
-    for (uint32_t i = 0; i < rank * rank; i++) {
-        const struct tir_inst *x = indices[i / rank]->def, *y = indices[i % rank]->def;
-        if (x && y && x->op == TIR_OP_DIV && y->op == TIR_OP_REM &&
-            x->operands[0] == y->operands[0] && x->operands[1] == y->operands[1]) {
-            *n = x->operands[1];
-            return x->operands[0];
-        }
-    }
-    return NULL;
-}
-
-// A thread of its own comes to inst. Gives the thread.
-static struct sync_linear demand_access(struct sync_ask *a, const struct tir_inst *inst,
-                                        struct sync_linear *at)
-{
-    take_thread(a);
-    const struct sync_linear thread =
-        tir_sync_along(a, &a->thread, 0, (int64_t)a->p->threads - 1, 0);
-    demand_element(a, inst, at);
-    demand_block(a, inst->block, false);
-    return thread;
-}
-
-static void demand_meeting(struct sync_ask *a, const struct sync_goal *goal)
-{
-    struct sync_linear x[TIR_MAX_RANK], y[TIR_MAX_RANK], warps[2], whole = {0};
-    const struct tir_value *n = NULL, *of_n = NULL, *of_x = divided_by(goal->inst, &n),
-                           *of_y = divided_by(goal->other, &of_n);
-    const struct sync_linear first = demand_access(a, goal->inst, x);
-    if (of_x)
-        whole = tir_sync_linear(a, of_x);
-    if (goal->again)
-        tir_sync_go_on(a, goal->again);
-    const struct sync_linear second = demand_access(a, goal->other, y);
-    if (of_x && of_y && n == of_n) // equal quotients and rests are of equal numbers
-        tir_sync_equal(a, whole, tir_sync_linear(a, of_y));
-    for (uint32_t d = 0; d < tir_ref_base(goal->inst)->type->rank; d++)
-        tir_sync_equal(a, x[d], y[d]);
-    warps[0] = tir_sync_quotient_of(a, first, SYNC_LANES);
-    warps[1] = tir_sync_quotient_of(a, second, SYNC_LANES);
-    const bool down = goal->number % 2;
-    if (goal->number < SYNC_MEET_UP_IN_A_WARP)
-        tir_sync_at_least(a, warps[!down], warps[down], 1);
-    else
-        tir_sync_equal(a, warps[0], warps[1]);
-    // How far apart they are shows most ways apart that divide by something.
-    const struct sync_linear low = down ? second : first, high = down ? first : second;
-    const int64_t most = goal->number < SYNC_MEET_UP_IN_A_WARP ? a->p->threads : SYNC_LANES;
-    tir_sync_at_least(a, high, low, 1);
-    tir_sync_at_least(a, plus(a, low, constant(most), 1), high, 1);
 }
 
 static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
@@ -222,11 +143,11 @@ static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
     switch (goal->kind) {
     case SYNC_ROUNDS:
     case SYNC_ROUNDS_OR_MORE:
-        demand_block(a, goal->inst->block, goal->goes_on); // that it comes to the loop
+        tir_sync_demand_block(a, goal->inst->block, goal->goes_on); // that it comes to the loop
         demand_rounds(a, goal->inst, goal->number, goal->kind == SYNC_ROUNDS);
         if (goal->again) {
             tir_sync_go_on(a, goal->again);
-            demand_block(a, goal->inst->block, false);
+            tir_sync_demand_block(a, goal->inst->block, false);
             demand_rounds(a, goal->inst, goal->number, goal->kind == SYNC_ROUNDS);
         }
         return;
@@ -235,15 +156,16 @@ static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
         return;
     case SYNC_BLOCK:
         tir_sync_demand(a, tir_sync_condition(goal->inst), goal->number == 0);
-        demand_block(a, goal->inst->block, goal->goes_on);
+        tir_sync_demand_block(a, goal->inst->block, goal->goes_on);
         return;
     case SYNC_PLACE:
         for (uint32_t i = 0, n = tir_sync_slices(goal->inst, slices); i < n; i++)
             demand_inside(a, slices[i]);
-        demand_block(a, goal->inst->block, goal->goes_on);
+        tir_sync_demand_block(a, goal->inst->block, goal->goes_on);
         return;
     case SYNC_MEET:
-        demand_meeting(a, goal);
+    case SYNC_TOUCH:
+        tir_sync_demand_meeting(a, goal);
         return;
     case SYNC_CTA:
         tir_sync_equal(a, tir_sync_cta(a, goal->axis), tir_sync_constant(goal->number));
@@ -376,7 +298,7 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
         struct tir_arena_mark inner = tir_arena_mark(arena);
         begin(&a);
         for (uint32_t i = 0; i < count; i++) {
-            take_thread(&a);
+            tir_sync_take_thread(&a);
             demand_goal(&a, &goals[i]);
         }
         want_small_factors(&a);

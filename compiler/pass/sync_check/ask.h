@@ -77,6 +77,12 @@ void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to
 void tir_sync_demand_next(struct sync_ask *a, const struct tir_inst *loop);
 // From here on a for is in a later round than before: what is made in it may be something else.
 void tir_sync_go_on(struct sync_ask *a, const struct tir_inst *loop);
+// ask.c: the conditions for a block to run, and for one more round of the loops around it.
+void tir_sync_demand_block(struct sync_ask *a, const struct tir_block *block, bool goes_on);
+// Each goal is one of some thread, not all of the same one.
+void tir_sync_take_thread(struct sync_ask *a);
+// ask_meet.c: MEET and TOUCH.
+void tir_sync_demand_meeting(struct sync_ask *a, const struct sync_goal *goal);
 // given.c: what a question says of elements that are loaded.
 void tir_sync_note_load(struct sync_ask *a, const struct tir_inst *load, struct sync_linear form);
 // The float's integer of this key: the form, or what it was before.

@@ -211,11 +211,12 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
     const struct sync_root *root = &r->p->roots.at[b->root];
     struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + b->root];
     uint32_t kept = 0;
-    if (!now->points && tir_sync_is_empty_box(&now->box, root->alloc->type->rank))
+    if (!now->points && tir_sync_is_empty_box(&now->box, root->alloc->type->rank) &&
+        !tir_sync_moves(r->p, now->by))
         return;
     for (uint32_t i = 0; i < s->records.len; i++) {
         struct sync_record *old = &s->records.at[i];
-        tir_sync_note_unordered(r, who, old, now);
+        tir_sync_note_unordered(r, who, root, old, now);
         enum sync_pairs pairs = tir_sync_may_conflict(who, old, now);
         enum meeting meeting = pairs ? meeting_of(r, root, old, now, pairs) : APART;
         if (meeting == MEET && looks_ahead(r, old, now)) {

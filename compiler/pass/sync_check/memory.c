@@ -185,7 +185,7 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
         access->same = are_apart(access) ? same | 1 : 0;
     if (inst->op == TIR_OP_STORE && all && r->p->roots.at[of->root].is_tensor)
         access->keys = tir_sync_keys(r->p, inst->operands[TIR_STORE_VALUE]);
-    if ((access->keys && access->keys->by_round) || r->p->single[inst->id])
+    if ((access->keys && access->keys->by_round) || r->p->first_spot[inst->id])
         access->round = round_of(r, a, inst);
 }
 
@@ -223,7 +223,8 @@ void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
 bool tir_sync_boxes_meet(const struct sync_box *a, const struct sync_box *b, uint32_t rank)
 {
     for (uint32_t d = 0; d < rank; d++)
-        if (a->begin[d] >= b->begin[d] + b->size[d] || b->begin[d] >= a->begin[d] + a->size[d])
+        if (a->begin[d] >= b->begin[d] + b->size[d] || b->begin[d] >= a->begin[d] + a->size[d] ||
+            a->size[d] <= 0 || b->size[d] <= 0)
             return false;
     return true;
 }
@@ -347,10 +348,13 @@ static enum sync_pairs unordered(const struct sync_who *who, const struct sync_r
 }
 
 void tir_sync_note_unordered(struct sync_run *r, const struct sync_who *who,
-                             const struct sync_record *old, const struct sync_record *now)
+                             const struct sync_root *root, const struct sync_record *old,
+                             const struct sync_record *now)
 {
-    if (r->p->single[old->by->id] && r->p->single[now->by->id])
-        tir_sync_note_pair(r, old, now, unordered(who, old, now, true));
+    if (r->p->first_spot[old->by->id] && r->p->first_spot[now->by->id])
+        tir_sync_note_pair(r, root, old, now,
+                           tir_sync_in_pipeline(old, now) ? SYNC_NO_PAIRS
+                                                          : unordered(who, old, now, true));
 }
 
 // Each element by one thread both times, in program order, but for what that thread only started.
@@ -546,6 +550,9 @@ bool tir_sync_is_superseded(const struct sync_run *r, const struct sync_who *who
                             const struct sync_root *root, const struct sync_record *old,
                             const struct sync_record *now)
 {
+    // For other arguments it may not cover it.
+    if (old->by != now->by && (tir_sync_moves(r->p, old->by) || tir_sync_moves(r->p, now->by)))
+        return false;
     if (now->points || !now->exact)
         return old->by == now->by && old->strand == now->strand && old->modulus == now->modulus &&
                same_places(old, now);
@@ -630,8 +637,12 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
         tir_sync_access_tensor(r, who, b, &now);
         return;
     }
-    if (tir_sync_is_empty_box(&now.box, t->rank))
+    // What is outside for these arguments may be inside for others.
+    const bool is_outside = tir_sync_is_empty_box(&now.box, t->rank);
+    if (is_outside && !tir_sync_moves(r->p, now.by))
         return;
+    if (!now.round && r->p->first_spot[now.by->id])
+        now.round = round_of(r, who->agent, now.by);
     if (b->cta != who->agent->cta && !now.async)
         access_far(r, who, b->cta, &now);
     if (now.access != SYNC_READ && root->has_cells)
@@ -639,7 +650,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
     r->p->work += s->records.len / 4 + 1;
     for (uint32_t i = 0; i < s->records.len;) {
         struct sync_record *old = &s->records.at[i];
-        tir_sync_note_unordered(r, who, old, &now);
+        tir_sync_note_unordered(r, who, root, old, &now);
         if (!tir_sync_boxes_meet(&old->box, &now.box, t->rank)) {
             i++;
             continue;
@@ -662,7 +673,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
             i++;
     }
     struct bitset *occupied = &r->occupied[b->cta];
-    for (uint32_t o = 0; r->outcome == SYNC_GOING; o++) {
+    for (uint32_t o = 0; r->outcome == SYNC_GOING && !is_outside; o++) {
         o = bitset_next(occupied, o);
         if (o == occupied->bits)
             break;

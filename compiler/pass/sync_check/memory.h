@@ -24,12 +24,16 @@ bool tir_sync_is_superseded(const struct sync_run *r, const struct sync_who *who
                             const struct sync_root *root, const struct sync_record *old,
                             const struct sync_record *now);
 
-// meet.c: a pair of accesses that such pairs of threads make and that nothing orders.
-void tir_sync_note_pair(struct sync_run *r, const struct sync_record *old,
-                        const struct sync_record *now, enum sync_pairs pairs);
+// meet.c: a pair of accesses to a root that such pairs of threads make and that nothing orders.
+void tir_sync_note_pair(struct sync_run *r, const struct sync_root *root,
+                        const struct sync_record *old, const struct sync_record *now,
+                        enum sync_pairs pairs);
 // The same, of these two.
 void tir_sync_note_unordered(struct sync_run *r, const struct sync_who *who,
-                             const struct sync_record *old, const struct sync_record *now);
+                             const struct sync_root *root, const struct sync_record *old,
+                             const struct sync_record *now);
+// Do settings move an access of inst?
+bool tir_sync_moves(const struct sync_program *p, const struct tir_inst *inst);
 
 // global.c. Stores are remembered, and loads of elements, and compared with what comes after them;
 // of tiles too where the program orders its accesses itself, or has roles.

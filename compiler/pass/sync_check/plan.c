@@ -68,7 +68,7 @@ static enum sync_outcome replay_low(struct sync_plan *s)
     for (uint32_t i = 0; i < s->p->f->body->arg_count; i++) {
         const bool is_extent = i >= s->p->f->param_count;
         if (s->p->args[i].loops || s->p->args[i].outer ||
-            !(is_extent ? s->p->single_count > 0 : is_number(s->p, i)))
+            !(is_extent ? s->p->has_single : is_number(s->p, i)))
             continue;
         const int64_t granule = TIR_MAX(s->p->args[i].granule, 1);
         s->setting.args[i] = is_extent ? tir_ceil_div(LARGE, granule) * granule : 0;

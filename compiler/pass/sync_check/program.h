@@ -59,6 +59,25 @@ struct sync_unordered { // sync_pairs between which a replay saw no order
     bool seen;          // a replay came to both
 };
 
+// An access of which pairs are noted (meet.c).
+struct sync_spot {
+    const struct tir_inst *by;
+    struct tir_value *buffer; // that it accesses, a part of it if `sliced`
+    uint8_t access;           // enum sync_access
+    bool sliced;              // by the indices of `by`
+    bool single;              // threads name elements one by one
+    bool moves;               // a setting decides where it is
+};
+
+// Where a spot is: along each dimension of the root a sum, and how many elements (part.c).
+struct sync_part {
+    const struct tir_value *root;
+    struct tir_value *at[TIR_MAX_RANK][SYNC_VIEWS];
+    uint32_t count[TIR_MAX_RANK]; // of the sum
+    int64_t size[TIR_MAX_RANK];   // -1: all, or any
+    bool vague;                   // more than that is not known
+};
+
 struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
@@ -126,13 +145,14 @@ struct sync_program {
     VEC(struct sync_unchecked) unchecked;
     VEC(struct sync_assumed) assumed;
     uint64_t work, work_limit;
-    struct sync_met *met; // SYNC_MET of them, by key
-    uint8_t *single;      // accesses that pairs are noted of, by id: a number from 1 on
-    uint32_t single_count;
-    bool moves[SYNC_SINGLE]; // by their numbers: a setting decides where it is
-    struct sync_unordered pairs[SYNC_SINGLE][SYNC_SINGLE]; // by their numbers
-    uint64_t given_up; // work of replays that took too much of it
-    uint32_t strands;  // that clocks have room for
+    struct sync_met *met;    // SYNC_MET of them, by key
+    uint8_t *first_spot;     // by instruction id: the number of its first spot, from 1 on; 0: none
+    struct sync_spot *spots; // those of an instruction one after the other
+    uint32_t spot_count;
+    bool has_single;              // one of them is of single elements
+    struct sync_unordered *pairs; // spot_count for each spot
+    uint64_t given_up;            // work of replays that took too much of it
+    uint32_t strands;             // that clocks have room for
 };
 
 // A number that stands for two: for many numbers one after the other.
@@ -238,9 +258,24 @@ bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst 
 
 // meet.c: the accesses of which the plan asks where two threads meet.
 void tir_sync_find_pairs(struct sync_program *p);
+static inline struct sync_unordered *tir_sync_pair(const struct sync_program *p, uint32_t x,
+                                                   uint32_t y)
+{
+    return &p->pairs[TIR_MIN(x, y) * p->spot_count + TIR_MAX(x, y)];
+}
 // Is what threads share in the places of two the same in a round of the loops around both? Then
 // arguments do not decide whether two threads meet.
-bool tir_sync_are_alike(struct sync_program *p, const struct tir_inst *x, const struct tir_inst *y);
+bool tir_sync_are_alike(struct sync_program *p, const struct sync_spot *x,
+                        const struct sync_spot *y);
+
+// part.c
+struct sync_part tir_sync_part_of(const struct sync_spot *spot);
+// Does an argument that decides about no loop say where it is, and nothing that is data?
+bool tir_sync_is_moved(const struct sync_program *p, const struct sync_part *part);
+// May x begin elsewhere along dimension d than y, as settings decide, and they still meet?
+bool tir_sync_may_shift(const struct sync_part *x, const struct sync_part *y, uint32_t d);
+// May they have an element in common, for all that the numbers in the text say?
+bool tir_sync_may_share(const struct sync_part *x, const struct sync_part *y);
 
 // carried.c: which stores to tensors depend on how tiles are given to CTAs.
 void tir_sync_find_carried(struct sync_program *p);

@@ -28,7 +28,8 @@ enum sync_goal_kind {
     SYNC_BLOCK,          // an if takes the block of that number; a comparison is true (0) or false
     SYNC_CHOICE,         // it would, if the replay reached it
     SYNC_PLACE,          // what the instruction names of a buffer is in the buffer
-    SYNC_MEET,           // two threads touch one element, by `inst` and by `other`
+    SYNC_MEET,           // two threads touch one element, by `spots`
+    SYNC_TOUCH,          // the same, of spots of which one is more than single elements
     SYNC_CTA,            // the CTA has this number along the axis
     SYNC_GRID            // the grid has so many CTAs
 };
@@ -48,8 +49,10 @@ struct sync_goal {
     int64_t number;
     bool goes_on; // ROUNDS_OR_MORE, BLOCK: and the loops around it run another round
     const struct tir_inst *again; // ROUNDS_OR_MORE: and so in a later round of this for; or NULL.
-                                  // MEET: the other one in a later round of it
-    const struct tir_inst *other; // MEET, by threads as `number` says (enum sync_meeting)
+                                  // MEET, TOUCH: the second spot in a later round of it
+    // MEET, by threads as `number` says (enum sync_meeting); TOUCH: 1 + 2 * d or 2 + 2 * d, and the
+    // first one begins behind the other along dimension d, or before it.
+    const struct sync_spot *spots[2];
 };
 
 enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,

@@ -36,7 +36,8 @@ enum {
     SYNC_RECORDS = 1024, // of one buffer
     SYNC_MET = 4096,     // pairs of accesses of which is kept whether they touch a byte
     SYNC_PARTS = 8,      // of an index
-    SYNC_SINGLE = 64,    // accesses of single elements of which pairs are noted
+    SYNC_SPOTS = 192,    // accesses of which pairs are noted
+    SYNC_VIEWS = 6,      // of a buffer, one of the other
     SYNC_STORES = 64,    // of one tensor that are remembered
     SYNC_LOADS = 32,
     SYNC_SPLITS = 8,
