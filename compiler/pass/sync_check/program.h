@@ -250,6 +250,8 @@ bool tir_sync_ptx_computes(const struct tir_inst *inst);
 
 // tensors.c: the tensors that the replay checks, and those in which CTAs may conflict.
 void tir_sync_find_tensors(struct sync_program *p);
+// May a thread have learned, before it comes to `at`, what other threads have done, by a flag?
+bool tir_sync_may_be_told(const struct sync_program *p, const struct tir_inst *at);
 // phases.c: do barriers of the grid stand between all reads of the tensor and all writes?
 // If so, a copy engine that may not see what was written is noted as unchecked.
 bool tir_sync_phases_keep_apart(struct sync_program *program, const struct tir_value *tensor);

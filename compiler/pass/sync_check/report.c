@@ -47,7 +47,8 @@ static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct
     struct sync_program *p = r->p;
     struct tir_arena *arena = p->f->module->arena;
     const struct tir_inst *by = assumed_by(p, at, other), *orders = p->orders;
-    if (!orders && tir_ops[at->op].has_ref && bitset_has(&p->tensors, tir_ref_base(at)->id))
+    if (!orders && p->flags && tir_ops[at->op].has_ref &&
+        bitset_has(&p->tensors, tir_ref_base(at)->id) && tir_sync_may_be_told(p, at))
         orders = p->flags;
     if (!by && !orders)
         return false;

@@ -18,6 +18,52 @@ static const struct tir_inst *find_flags(const struct sync_program *p)
     return NULL;
 }
 
+static bool is_changed(const struct sync_program *p, const struct tir_value *tensor)
+{
+    tir_foreach_inst(inst, p->f)
+        if ((inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC ||
+             inst->op == TIR_OP_STORE_ASYNC) &&
+            tir_ref_base(inst) == tensor)
+            return true;
+    return false;
+}
+
+static const struct tir_inst *loop_around(const struct tir_inst *inst)
+{
+    for (inst = inst->block->owner; inst && !tir_is_loop(inst);)
+        inst = inst->block->owner;
+    return inst;
+}
+
+// May a thread learn by it what others have done: an atomic, PTX, a load of what the kernel
+// changes, or a load again and again?
+static bool may_tell(const struct sync_program *p, const struct tir_inst *inst)
+{
+    if (inst->op == TIR_OP_ATOMIC || inst->op == TIR_OP_PTX)
+        return true;
+    if (inst->op != TIR_OP_LOAD || tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
+        return false;
+    for (const struct tir_inst *o = inst->block->owner; o; o = o->block->owner)
+        if (o->op == TIR_OP_WHILE)
+            return true;
+    return is_changed(p, tir_ref_base(inst));
+}
+
+bool tir_sync_may_be_told(const struct sync_program *p, const struct tir_inst *at)
+{
+    bool before = true;
+    tir_foreach_inst(inst, p->f) {
+        before &= inst != at;
+        bool again = false; // in a later round of a loop around both
+        for (const struct tir_inst *loop = loop_around(at); loop; loop = loop_around(loop))
+            for (const struct tir_inst *o = loop_around(inst); o; o = loop_around(o))
+                again |= o == loop;
+        if ((before || again) && inst != at && may_tell(p, inst))
+            return true;
+    }
+    return false;
+}
+
 static void add_tensor(struct sync_program *p, const struct tir_value *v, bool only_stored)
 {
     struct sync_root root = {.alloc = v, .is_tensor = true, .only_stored = only_stored};
