@@ -165,6 +165,7 @@ static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
         return;
     case SYNC_MEET:
     case SYNC_TOUCH:
+    case SYNC_SLOT:
         tir_sync_demand_meeting(a, goal);
         return;
     case SYNC_CTA:

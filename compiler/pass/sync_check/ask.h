@@ -81,7 +81,7 @@ void tir_sync_go_on(struct sync_ask *a, const struct tir_inst *loop);
 void tir_sync_demand_block(struct sync_ask *a, const struct tir_block *block, bool goes_on);
 // Each goal is one of some thread, not all of the same one.
 void tir_sync_take_thread(struct sync_ask *a);
-// ask_meet.c: MEET and TOUCH.
+// ask_meet.c: MEET, TOUCH and SLOT.
 void tir_sync_demand_meeting(struct sync_ask *a, const struct sync_goal *goal);
 // given.c: what a question says of elements that are loaded.
 void tir_sync_note_load(struct sync_ask *a, const struct tir_inst *load, struct sync_linear form);

@@ -166,10 +166,24 @@ static void demand_touching(struct sync_ask *a, const struct sync_goal *goal)
     }
 }
 
+static void demand_slot(struct sync_ask *a, const struct sync_goal *goal)
+{
+    struct sync_linear begin[TIR_MAX_RANK];
+    const struct tir_inst *owner = goal->spots[0]->by->block->owner;
+    for (; owner; owner = owner->block->owner)
+        if (owner->op == TIR_OP_FOR)
+            tir_sync_equal(a, tir_sync_linear(a, owner->regions[0]->args[0]),
+                           tir_sync_linear(a, owner->operands[TIR_FOR_BEGIN]));
+    demand_part(a, goal->spots[0], begin);
+    tir_sync_equal(a, begin[goal->axis], constant(goal->number));
+}
+
 void tir_sync_demand_meeting(struct sync_ask *a, const struct sync_goal *goal)
 {
     if (goal->kind == SYNC_MEET)
         demand_single(a, goal);
+    else if (goal->kind == SYNC_SLOT)
+        demand_slot(a, goal);
     else
         demand_touching(a, goal);
 }

@@ -17,7 +17,8 @@ enum {
     MOST_REPLAYS = 24,  // of settings that are found
     MOST_ASKED = 256,   // questions
     MOST_LEFT_OUT = 64, // of them about barriers that are left out
-    MOST_BRANCHES = 6   // that leave them out
+    MOST_BRANCHES = 6,  // that leave them out
+    MOST_SLOTS = 8      // of a buffer, each of which is asked for
 };
 
 struct meetings {
@@ -166,6 +167,44 @@ static void ask_for_pairs(struct meetings *m)
                 !ask_for_pair(m, &p->spots[i], &p->spots[k], pair) && m->outcome == SYNC_GOING)
                 name_pair(m, p->spots[i].by, p->spots[k].by);
         }
+}
+
+static bool is_same_sum(const struct sync_part *x, const struct sync_part *y, uint32_t d)
+{
+    return x->root == y->root && x->count[d] == y->count[d] &&
+           !memcmp(x->at[d], y->at[d], x->count[d] * sizeof *x->at[d]);
+}
+
+static bool is_asked_before(const struct sync_program *p, uint32_t spot,
+                            const struct sync_part *part, uint32_t d)
+{
+    for (uint32_t i = 0; i < spot; i++) {
+        const struct sync_part other = tir_sync_part_of(&p->spots[i]);
+        if (p->spots[i].moves && is_same_sum(part, &other, d))
+            return true;
+    }
+    return false;
+}
+
+// A slot of a few that an argument gives: with each of them. The rounds after the first may come to
+// the slots in another way, as (r + n) % 4 and (r + 2 * n) % 4, which are one for 0 and 4.
+static void ask_for_slots(struct meetings *m)
+{
+    const struct sync_program *p = m->s->p;
+    for (uint32_t i = 0; i < p->spot_count; i++) {
+        const struct sync_part part = tir_sync_part_of(&p->spots[i]);
+        const struct tir_type *t = part.root->type;
+        if (part.vague || t->space == TIR_SPACE_GLOBAL || !tir_sync_is_moved(p, &part))
+            continue;
+        for (uint32_t d = 0; d < t->rank; d++) {
+            const bool has_slots = part.size[d] == 1 && t->shape[d] <= MOST_SLOTS && part.count[d];
+            struct sync_goal goal = {.kind = SYNC_SLOT, .spots = {&p->spots[i]}, .axis = d};
+            if (!has_slots || is_asked_before(p, i, &part, d))
+                continue;
+            for (; goal.number < t->shape[d] && m->outcome == SYNC_GOING; goal.number++)
+                ask(m, goal);
+        }
+    }
 }
 
 // What orders accesses that come before it and accesses that come after it.
@@ -348,6 +387,8 @@ enum sync_outcome tir_plan_replay_meetings(struct sync_plan *s)
     if (!p->spot_count)
         return SYNC_GOING;
     m.positions = positions_of(p);
+    ask_for_slots(&m);
+    m.asked = m.replays = 0;
     ask_for_pairs(&m);
     uint32_t block;
     m.asked = m.replays = 0;

@@ -30,6 +30,7 @@ enum sync_goal_kind {
     SYNC_PLACE,          // what the instruction names of a buffer is in the buffer
     SYNC_MEET,           // two threads touch one element, by `spots`
     SYNC_TOUCH,          // the same, of spots of which one is more than single elements
+    SYNC_SLOT,           // in the first rounds, spots[0] begins at `number` along dimension `axis`
     SYNC_CTA,            // the CTA has this number along the axis
     SYNC_GRID            // the grid has so many CTAs
 };
@@ -52,7 +53,7 @@ struct sync_goal {
                                   // MEET, TOUCH: the second spot in a later round of it
     // MEET, by threads as `number` says (enum sync_meeting); TOUCH: 1 + 2 * d or 2 + 2 * d, and the
     // first one begins behind the other along dimension d, or before it.
-    const struct sync_spot *spots[2];
+    const struct sync_spot *spots[2]; // SLOT has one
 };
 
 enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
