@@ -118,6 +118,36 @@ static void bulk_copies(void **state)
     copies_under_every_schedule(bulk_ptx, 1, 1, 96);
 }
 
+// Of every 16 bytes the copy out has those of a mask; the others stay.
+static void masked_bulk_copies(void **state)
+{
+    static const char ptx[] = HEAD
+        ".visible .entry k(.param .u64 dst)\n{\n"
+        ".reg .b32 %r<4>; .reg .b64 %a<2>; .reg .b16 %h<2>; .shared .align 16 .b8 tile[128];\n"
+        "ld.param.u64 %a1, [dst]; mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2;\n"
+        "mov.u32 %r2, tile; add.u32 %r2, %r2, %r1; mul.lo.u32 %r3, %r0, 0x01010101;\n"
+        "st.shared.u32 [%r2], %r3; fence.proxy.async.shared::cta; bar.sync 0;\n"
+        ".reg .pred %p; setp.ne.u32 %p, %r0, 0; @%p bra done; mov.u16 %h0, 0xc0f5;\n"
+        "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [%a1], [tile], 128, "
+        "%a1, %h0;\n"
+        "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\n"
+        "done: ret;\n}\n";
+    uint8_t out[128], expected[128];
+    struct rig r;
+    (void)state;
+    for (int i = 0; i < 128; i++)
+        expected[i] = 0xc0f5 >> i % 16 & 1 ? (uint8_t)(i / 4) : 0xee;
+    memset(out, 0xee, sizeof out);
+    rig_open(&r);
+    rig_load(&r, ptx);
+    const uint64_t buffer = rig_buffer(&r, out, sizeof out);
+    rig_param_u64(&r, buffer);
+    rig_run(&r, "k", 1, 32);
+    rig_read(&r, out, buffer, sizeof out);
+    assert_memory_equal(out, expected, sizeof out);
+    rig_close(&r);
+}
+
 // The leader of a cluster of two multicasts to both; the other one copies out.
 static const char multicast_ptx[] = HEAD
     ".visible .entry k(.param .u64 src, .param .u64 dst)\n{\n"
@@ -424,6 +454,7 @@ int main(void)
         cmocka_unit_test(clusters_of_two_sizes),
         cmocka_unit_test(preferred_clusters_divide_the_grid),
         cmocka_unit_test(bulk_copies),
+        cmocka_unit_test(masked_bulk_copies),
         cmocka_unit_test(multicast),
         cmocka_unit_test(distributed_shared_memory),
         cmocka_unit_test(ring),

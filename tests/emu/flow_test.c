@@ -2,6 +2,7 @@
 // Control flow: divergence, loops, calls, barriers, exits, and what hangs.
 
 #include <fenv.h>
+#include <stdio.h>
 
 #include "rig.h"
 
@@ -255,6 +256,32 @@ static void branches_by_index(void **state)
         assert_int_equal(out[i], 10 * (i % 3 + 1));
     expect_fault(KERNEL("L: .branchtargets A, B; brx.idx %t, L; A: B: ret;"), 32,
                  "brx.idx: index 2 is beyond its 2 targets");
+}
+
+// Compilers make one list of a large switch: here of 300 targets, one of the last of which is taken.
+static void branches_by_index_of_many(void **state)
+{
+    enum { TARGETS = 300 };
+    static char ptx[1 << 15];
+    uint32_t out[32];
+    size_t at = 0;
+    (void)state;
+    at += (size_t)snprintf(ptx, sizeof ptx,
+                           HEAD ".visible .entry k(.param .u64 out)\n{\n.reg .b32 %%t, %%r<4>;\n"
+                                ".reg .b64 %%o, %%d;\nld.param.u64 %%o, [out];\n"
+                                "mov.u32 %%t, %%tid.x; mul.wide.u32 %%d, %%t, 4;\n"
+                                "add.s64 %%o, %%o, %%d; add.u32 %%r1, %%t, %d;\n"
+                                "L: .branchtargets",
+                           TARGETS - 32);
+    for (int i = 0; i < TARGETS; i++)
+        at += (size_t)snprintf(ptx + at, sizeof ptx - at, "%s L%d", i ? "," : "", i);
+    at += (size_t)snprintf(ptx + at, sizeof ptx - at, ";\nbrx.idx %%r1, L;\n");
+    for (int i = 0; i < TARGETS; i++)
+        at += (size_t)snprintf(ptx + at, sizeof ptx - at, "L%d: mov.u32 %%r2, %d; bra E;\n", i, i);
+    snprintf(ptx + at, sizeof ptx - at, "E: st.global.u32 [%%o], %%r2; ret;\n}\n");
+    expect_words(ptx, 32, out);
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(out[i], TARGETS - 32 + i);
 }
 
 static const char call_ptx[] = HEAD
@@ -594,6 +621,7 @@ int main(void)
         cmocka_unit_test(extremes_of_three),
         cmocka_unit_test(halves_into_floats),
         cmocka_unit_test(branches_by_index),
+        cmocka_unit_test(branches_by_index_of_many),
         cmocka_unit_test(calls_work),
         cmocka_unit_test(endless_recursion_is_reported),
         cmocka_unit_test(endless_loops_are_reported),

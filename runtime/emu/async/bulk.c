@@ -244,7 +244,21 @@ static void multicast(struct emu_bulk *b, struct emu_cell to, struct emu_cell fr
     }
 }
 
-// list: destination, source, bytes, barrier (with a mask: and it; ref EMU_NO_REF: absent);
+// Bit i of the mask says whether byte i of each 16 is copied: a run for each bytes in a row.
+static void masked(struct emu_bulk *b, struct emu_cell to, struct emu_cell from, uint32_t size,
+                   uint16_t bytes)
+{
+    for (uint32_t at = 0, end; at < size; at = end) {
+        const bool copied = bytes >> at % 16 & 1;
+        for (end = at + 1; end < size && (bytes >> end % 16 & 1) == copied; end++)
+            ;
+        if (copied)
+            emu_bulk_run(b, (struct emu_run){to.bytes + at, to.shadow + at, from.bytes + at,
+                                             from.shadow + at, end - at});
+    }
+}
+
+// list: destination, source, bytes, and, or EMU_NO_REF: barrier, mask of CTAs, mask of bytes;
 // space: of the destination; type2: of the source; atom: a reduction; size: its element
 EMU_RUN(bulk_copy)
 {
@@ -276,6 +290,8 @@ EMU_RUN(bulk_copy)
         }
         if (args[4].ref != EMU_NO_REF)
             multicast(b, a, c, bytes[i], ((const uint16_t *)emu_at_ref(w, args[4].ref))[i]);
+        else if (args[5].ref != EMU_NO_REF)
+            masked(b, a, c, bytes[i], ((const uint16_t *)emu_at_ref(w, args[5].ref))[i]);
         else
             emu_bulk_run(b, (struct emu_run){a.bytes, a.shadow, c.bytes, c.shadow, bytes[i]});
         emu_bulk_issue(b);

@@ -113,8 +113,9 @@ static void decode_bulk_copy(struct emu_dec *d, bool reduces)
         emu_dec_bad(d, "either an mbarrier or a bulk group is wanted");
     if (signals == (in->space == EMU_GLOBAL) || (multicast && !signals))
         emu_dec_bad(d, "this completion does not go with this destination");
-    if (emu_dec_mod(d, "cp_mask"))
-        emu_dec_bad(d, "byte masks are not supported");
+    const bool masked = emu_dec_mod(d, "cp_mask");
+    if (masked && (signals || reduces))
+        emu_dec_bad(d, "only a copy to global memory has a mask of bytes");
     if (reduces)
         take_reduction(d);
     in->run = emu_run_bulk_copy;
@@ -127,12 +128,14 @@ static void decode_bulk_copy(struct emu_dec *d, bool reduces)
     const uint32_t ctas = multicast ? emu_dec_src(d, EMU_b16) : EMU_NO_REF;
     if (hinted)
         emu_dec_src(d, EMU_b64);
+    const uint32_t mask = masked ? emu_dec_src(d, EMU_b16) : EMU_NO_REF;
     emu_dec_args_begin(d);
     *emu_dec_arg(d) = to;
     *emu_dec_arg(d) = from;
     add_arg(d, bytes);
     *emu_dec_arg(d) = barrier;
     add_arg(d, ctas);
+    add_arg(d, mask);
 }
 
 static void decode_bulk(struct emu_dec *d, bool reduces)

@@ -376,10 +376,10 @@ void emu_decode_brx(struct emu_dec *d)
     d->in->src[0] = emu_dec_src(d, EMU_u32);
     const struct emu_operand *list = emu_dec_next(d);
     const struct emu_symbol *s = list ? list->symbol : NULL;
-    if (!s || s->kind != EMU_SYM_TARGETS || s->count > 255)
-        emu_dec_bad(d, "a list of at most 255 branch targets is missing");
+    if (!s || s->kind != EMU_SYM_TARGETS)
+        emu_dec_bad(d, "a list of branch targets is missing");
     d->in->list = m->targets.len;
-    d->in->count = (uint8_t)s->count;
+    d->in->target = s->count;
     for (uint32_t i = 0; i < s->count; i++)
         *emu_push(d->ld->keep, &m->targets) = label_pc(d, &s->targets[i]);
 }

@@ -222,6 +222,8 @@ static void decode_product(struct emu_dec *d)
     bool negate = false;
     if (kind < 0)
         emu_dec_bad(d, "unknown kind");
+    if (emu_dec_mod(d, "sp") || emu_dec_mod(d, "ashift"))
+        emu_dec_bad(d, "sparse A and shifted rows of A are not emulated");
     if (ws && (pair || kind > EMU_UMMA_I8))
         emu_dec_bad(d, "'.ws' is of one CTA and without scales");
     skip_collector(d, ws);
@@ -286,6 +288,8 @@ void emu_decode_tcgen05(struct emu_dec *d)
         decode_dealloc(d);
     } else if (emu_dec_mod(d, "relinquish_alloc_permit")) {
         decode_relinquish(d);
+    } else if (emu_dec_mod(d, "shift")) {
+        emu_dec_bad(d, "a shift of rows is not emulated");
     } else {
         emu_dec_bad(d, "unknown instruction");
     }

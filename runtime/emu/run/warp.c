@@ -478,9 +478,9 @@ EMU_RUN(brx)
     for (uint32_t left = mask; left;) {
         const uint32_t lane = emu_first_lane(left);
         uint32_t same = 0;
-        if (index[lane] >= in->count)
+        if (index[lane] >= in->target)
             emu_fault(w, lane, "brx.idx: index %u is beyond its %u targets", index[lane],
-                      in->count);
+                      in->target);
         for (uint32_t i = lane; i < EMU_WARP; i++)
             same |= (uint32_t)(left >> i & 1 && index[i] == index[lane]) << i;
         left &= ~same;
