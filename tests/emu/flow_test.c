@@ -258,7 +258,7 @@ static void branches_by_index(void **state)
                  "brx.idx: index 2 is beyond its 2 targets");
 }
 
-// Compilers make one list of a large switch: here of 300 targets, one of the last of which is taken.
+// Compilers make one list of a large switch: here of 300 targets, of which the last are taken.
 static void branches_by_index_of_many(void **state)
 {
     enum { TARGETS = 300 };

@@ -111,6 +111,36 @@ static void uninitialised(void **state)
                  "uninitialised global load");
 }
 
+// A compiler that widens a load says which bytes are used. The others may be unset, or another warp
+// may write them meanwhile.
+static void widened_loads(void **state)
+{
+#define WIDENED(mask, elements)                                                         \
+    KERNEL(".shared .align 16 .b8 s[128];",                                             \
+           "mov.u32 %s, s; setp.eq.u32 %p1, %t, 0; @%p1 st.shared.v2.u32 [%s], {5, 6};" \
+           "@%p1 st.shared.u32 [%s+8], 7; bar.sync 0; setp.eq.u32 %p2, %t, 32;"         \
+           "@%p2 st.shared.u32 [%s+12], 9;\n.pragma \"used_bytes_mask " mask "\";\n"    \
+           "ld.shared.v4.u32 {" elements "}, [%s]; add.u32 %r5, %r1, %r3;"              \
+           "ld.shared.u32 %r6, [%s]; st.global.u32 [%b], %r5; ret;")
+    struct rig r;
+    uint32_t out;
+    (void)state;
+    const struct emu_options options = {.check = EMU_CHECK_RACE};
+    rig_open_options(&r, &options);
+    const uint64_t b = rig_buffer(&r, NULL, sizeof out);
+    assert_int_equal(run(&r, WIDENED("4095", "%r1, %r2, %r3, %r4"), 64, b, b), TIR_OK);
+    rig_read(&r, &out, b, sizeof out);
+    assert_int_equal(out, 12);
+    assert_int_equal(run(&r, WIDENED("0x0f0f", "%r1, _, %r3, _"), 64, b, b), TIR_OK);
+    assert_int_equal(run(&r, WIDENED("0xf00", "%r1, %r2, %r3, %r4"), 64, b, b), TIR_OK);
+    assert_int_equal(run(&r, WIDENED("0xffff", "%r1, _, %r3, _"), 64, b, b), TIR_OK);
+    rig_close(&r);
+    expect_fault(WIDENED("0xffff", "%r1, %r2, %r3, %r4"), "uninitialised shared load of 16 bytes");
+    expect_fault(WIDENED("0x10ff", "%r1, %r2, %r3, %r4"), "uninitialised shared load of 1 bytes");
+    expect_fault(WIDENED("0x1ffff", "%r1, %r2, %r3, %r4"), "uninitialised shared load of 16 bytes");
+#undef WIDENED
+}
+
 // Compilers shuffle a variable that one lane alone has set, and give its value to all.
 static void shuffled_values(void **state)
 {
@@ -413,6 +443,7 @@ int main(void)
         cmocka_unit_test(messages_say_where),
         cmocka_unit_test(misaligned),
         cmocka_unit_test(uninitialised),
+        cmocka_unit_test(widened_loads),
         cmocka_unit_test(shuffled_values),
         cmocka_unit_test(constants_are_read_only),
         cmocka_unit_test(widths),

@@ -270,7 +270,8 @@ static void constant_registers(void **state)
         TIR_OK);
     assert_message(&r, "multicast memory of several GPUs is not emulated");
     static const char *const refused[][2] = {
-        {"tcgen05.shift.cta_group::1.down [%r];", "tcgen05.shift.cta_group::1.down: a shift of rows"},
+        {"tcgen05.shift.cta_group::1.down [%r];",
+         "tcgen05.shift.cta_group::1.down: a shift of rows"},
         {"tcgen05.mma.sp.cta_group::1.kind::f16 [%r], %a, %a, [%r], %r, p;",
          "tcgen05.mma.sp.cta_group::1.kind::f16: sparse A and"},
         {"tcgen05.mma.cta_group::1.kind::f16.ashift [%r], [%r], %a, %r, p;",
@@ -278,8 +279,9 @@ static void constant_registers(void **state)
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         char ptx[300];
-        snprintf(ptx, sizeof ptx, "%s.entry f() { .reg .pred p; .reg .u32 %%r; .reg .u64 %%a;\n%s }",
-                 HEAD, refused[i][0]);
+        snprintf(ptx, sizeof ptx,
+                 "%s.entry f() { .reg .pred p; .reg .u32 %%r; .reg .u64 %%a;\n%s }", HEAD,
+                 refused[i][0]);
         assert_int_not_equal(rig_try_load(&r, ptx), TIR_OK);
         assert_message(&r, refused[i][1]);
     }

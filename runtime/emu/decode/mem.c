@@ -124,6 +124,17 @@ static void take_elements(struct emu_dec *d, const struct emu_operand *o, uint32
     d->in->width = (uint8_t)(width ? width : least);
 }
 
+// Which bytes of a load are used: those of the pragma before it, without elements that go nowhere.
+static uint32_t used_bytes(const struct emu_dec *d, const struct emu_operand *to, uint32_t vector)
+{
+    const uint32_t size = d->in->size, all = UINT32_MAX >> (32 - size * vector);
+    uint32_t used = d->ast->used_bytes ? d->ast->used_bytes & all : all;
+    for (uint32_t i = 0; i < vector && to->kind == EMU_OPD_VEC; i++)
+        if (to->list[i].kind == EMU_OPD_SINK)
+            used &= ~(UINT32_MAX >> (32 - size) << i * size);
+    return used == all ? 0 : used;
+}
+
 void emu_decode_ld(struct emu_dec *d)
 {
     const enum emu_space space = take_space(d);
@@ -140,6 +151,7 @@ void emu_decode_ld(struct emu_dec *d)
     take_policy(d, hinted);
     take_elements(d, to, vector, true);
     d->in->run = emu_run_ld;
+    d->in->target = used_bytes(d, to, vector);
     const struct emu_operand *base = &mem->list[0];
     if (base->kind == EMU_OPD_ADDRESS && base->symbol->kind == EMU_SYM_VAR &&
         base->symbol->space == EMU_PARAM) {

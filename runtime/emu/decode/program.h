@@ -75,7 +75,7 @@ struct emu_insn {
     uint32_t src[4];
     int64_t offset;  // memory: added to the address
     uint32_t list;   // memory, mma, call: where its operands start in the module's list
-    uint32_t target; // branch: pc; brx: how many targets; call: function index
+    uint32_t target; // branch: pc; brx: how many; call: function index; load: used bytes or 0
     uint16_t flags;
     uint8_t count; // operands in the list
     uint8_t op;    // what the class of instruction distinguishes

@@ -143,10 +143,13 @@ struct emu_cta *emu_shared_at(struct emu_warp *w, uint32_t lane, enum emu_space 
     return cta;
 }
 
-struct emu_cell emu_locate(struct emu_warp *w, uint32_t lane, enum emu_space space,
-                           uint64_t address, uint32_t size, enum emu_access access)
+// Bounds and alignment. A generic space becomes that of the address, and the address one in it.
+static struct emu_cell locate(struct emu_warp *w, uint32_t lane, enum emu_space *where,
+                              uint64_t *from, uint32_t size, enum emu_access access)
 {
     struct emu_grid *l = w->launch;
+    enum emu_space space = *where;
+    uint64_t address = *from;
     struct emu_cell cell;
     if (space == EMU_GENERIC) {
         const uint64_t window = address & EMU_WINDOW_MASK;
@@ -189,7 +192,16 @@ struct emu_cell emu_locate(struct emu_warp *w, uint32_t lane, enum emu_space spa
     l->events += access == EMU_STORE && space != EMU_LOCAL;
     if (address & (size - 1))
         bad(w, lane, "misaligned", space, access, address, size);
-    if (cell.shadow && l->emu->options.check)
+    *where = space;
+    *from = address;
+    return cell;
+}
+
+struct emu_cell emu_locate(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                           uint64_t address, uint32_t size, enum emu_access access)
+{
+    const struct emu_cell cell = locate(w, lane, &space, &address, size, access);
+    if (cell.shadow && w->launch->emu->options.check)
         check_shadow(w, lane, cell.shadow, space, access, address, size);
     return cell;
 }
@@ -305,6 +317,30 @@ void emu_poll(struct emu_warp *w, const struct emu_insn *in, uint64_t address)
     w->poll = p;
 }
 
+// A load that the compiler has widened: of its bytes only those of a mask are read.
+static struct emu_cell resolve_used(struct emu_warp *w, const struct emu_insn *in, uint32_t lane,
+                                    uint64_t address)
+{
+    const uint32_t size = (uint32_t)in->size * in->count;
+    enum emu_space space = (enum emu_space)in->space;
+    const struct emu_cell cell = locate(w, lane, &space, &address, size, EMU_LOAD);
+    for (uint32_t at = 0, end; at < size; at = end) {
+        const bool used = in->target >> at & 1;
+        for (end = at + 1; end < size && (in->target >> end & 1) == used; end++)
+            ;
+        if (!used)
+            continue;
+        if (cell.shadow && w->launch->emu->options.check)
+            check_shadow(w, lane, cell.shadow + at, space, EMU_LOAD, address + at, end - at);
+        struct emu_cell part = cell;
+        part.at += at;
+        if (w->agent && cell.map)
+            order_access(w, lane, &part, end - at, EMU_LOAD, false);
+    }
+    return cell;
+}
+
+// list: values; size: of each; target: which bytes are used, 0: all
 EMU_RUN(ld)
 {
     alignas(16) uint8_t out[8][16 * EMU_WARP];
@@ -318,8 +354,9 @@ EMU_RUN(ld)
     for (uint32_t i = 0; i < EMU_WARP; i++) {
         if (!(mask >> i & 1))
             continue;
-        const struct emu_cell cell =
-            emu_resolve(w, i, (enum emu_space)in->space, address[i], size * count, EMU_LOAD);
+        const struct emu_cell cell = in->target ? resolve_used(w, in, i, address[i])
+                                                : emu_resolve(w, i, (enum emu_space)in->space,
+                                                              address[i], size * count, EMU_LOAD);
         const bool is_local = cell.shadow && !cell.map && w->launch->emu->options.check;
         for (uint32_t k = 0; k < count; k++) {
             if (is_local && !emu_all_set(cell.shadow + k * size, size)) {

@@ -415,7 +415,12 @@ void emu_parse_insn(struct emu_loader *ld, struct emu_operand *guard)
     if (ld->token.kind != EMU_TOK_WORD)
         emu_syntax(ld, line, "an instruction expected");
     struct emu_ast *ast = emu_push(&ld->scratch, &ld->code);
-    *ast = (struct emu_ast){.line = line, .loc = ld->loc, .scope = ld->scope, .guard = guard};
+    *ast = (struct emu_ast){.line = line,
+                            .loc = ld->loc,
+                            .scope = ld->scope,
+                            .guard = guard,
+                            .used_bytes = ld->used_bytes};
+    ld->used_bytes = 0;
     ast->opcode = ld->token.text;
     const bool is_call = emu_str_is(ast->opcode, "call");
     emu_next(ld);

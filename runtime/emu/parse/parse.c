@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "emu/device.h"
@@ -347,6 +348,23 @@ static void parse_alias(struct emu_loader *ld)
     f->index = declared.index;
 }
 
+// "used_bytes_mask 0xfff": the compiler has widened the next load, and drops its other bytes. No
+// other pragma matters here.
+static void parse_pragma(struct emu_loader *ld)
+{
+    static const char used[] = "used_bytes_mask ";
+    const size_t len = sizeof used - 1;
+    do {
+        const tir_str text = ld->token.text;
+        if (ld->token.kind != EMU_TOK_STRING)
+            emu_syntax(ld, ld->token.line, "a string expected");
+        if (text.len > len && memcmp(text.ptr, used, len) == 0)
+            ld->used_bytes = (uint32_t)strtoul(text.ptr + len, NULL, 0); // the quote ends it
+        emu_next(ld);
+    } while (emu_accept(ld, ','));
+    emu_expect(ld, ';');
+}
+
 static bool parse_directive(struct emu_loader *ld, bool is_extern)
 {
     if (emu_accept_dot(ld, "global")) {
@@ -368,11 +386,13 @@ static bool parse_directive(struct emu_loader *ld, bool is_extern)
             emu_syntax(ld, ld->token.line, "a section name expected");
         emu_next(ld);
         skip_braces(ld);
-    } else if (emu_accept_dot(ld, "pragma") || emu_accept_dot(ld, "tex"))
+    } else if (emu_accept_dot(ld, "pragma")) {
+        parse_pragma(ld);
+    } else if (emu_accept_dot(ld, "tex")) {
         skip_statement(ld);
-    else if (emu_accept_dot(ld, "alias"))
+    } else if (emu_accept_dot(ld, "alias")) {
         parse_alias(ld);
-    else {
+    } else {
         return false;
     }
     return true;

@@ -93,6 +93,7 @@ struct emu_ast {
     tir_str mods[EMU_MAX_MODS]; // "global" "v4" "f32"
     uint8_t mod_count;
     uint8_t operand_count;
+    uint32_t used_bytes; // of a load, as a pragma before it says; 0: all
     struct emu_operand *operands;
 };
 
@@ -122,6 +123,7 @@ struct emu_loader {
     struct emu_func *func;
     emu_ast_vec code; // of the function
     uint32_t loc;
+    uint32_t used_bytes;                              // of the next load; 0: all
     uint32_t depth;                                   // of nested operands
     struct emu_constant *constants[EMU_NAME_BUCKETS]; // vectors in the pool, by value
 };
