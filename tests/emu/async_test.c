@@ -416,6 +416,25 @@ static void timelines(void **state)
          ".shared .align 16 .b8 tile[1024]; .shared .align 8 .b64 bar;\n" body "\nret;\n}\n"
 #define INIT "mbarrier.init.shared.b64 [bar], 1;\n"
 
+// One warp ends a barrier for which the other one waits.
+static void ends_under_a_wait(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open(&r);
+    rig_load(&r, WRONG("mov.u32 %r0, %tid.x; setp.ge.u32 %p0, %r0, 32; setp.ne.u32 %p1, %r0, 0;\n"
+                       "@%p1 bra ready; st.shared.u32 [tile], 0;\n" INIT "ready: bar.sync 0;\n"
+                       "@%p0 bra waits; @%p1 bra done;\n"
+                       "poll: ld.volatile.shared.u32 %r1, [tile]; setp.eq.u32 %p2, %r1, 0;\n"
+                       "@%p2 bra poll; mbarrier.inval.shared.b64 [bar]; bra done;\n"
+                       "waits: st.volatile.shared.u32 [tile], 1;\n"
+                       "w: mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0; @!%p3 bra w;\n"
+                       "done:"));
+    assert_int_equal(rig_try_run(&r, "k", 1, 64), TIR_ERR_DEVICE);
+    assert_message(&r, ": warp 1 of CTA 0 waits for it");
+    rig_close(&r);
+}
+
 static void wrong(void **state)
 {
     static const struct {
@@ -427,6 +446,19 @@ static void wrong(void **state)
         {WRONG(INIT "ld.shared.u64 %a0, [bar];"), "an mbarrier as data"},
         {WRONG(INIT "mbarrier.inval.shared.b64 [bar]; mbarrier.arrive.shared.b64 _, [bar];"),
          "used before mbarrier.init"},
+        {WRONG(INIT
+               "cp.async.mbarrier.arrive.noinc.shared.b64 [bar]; mbarrier.inval.shared.b64 [bar];"),
+         "the cp.async.mbarrier.arrive of PTX line 9 is to signal it"},
+        {WRONG(INIT
+               "mov.u64 %a0, 5; fence.mbarrier_init.release.cluster;\n"
+               "st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [tile], %a0, [bar];\n"
+               "mbarrier.inval.shared.b64 [bar];"),
+         "the asynchronous store of PTX line 10 is to signal it"},
+        {WRONG(INIT "st.shared.v4.u32 [tile], {1, 2, 3, 4}; fence.proxy.async;\n"
+                    "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+                    "[tile+16], [tile], 16, [bar];\n"
+                    "mbarrier.inval.shared.b64 [bar];"),
+         "the bulk copy of PTX line 10 is to signal it"},
         {WRONG(INIT "w: mbarrier.try_wait.parity.shared::cta.b64 %p0, [bar], 0; @!%p0 bra w;"),
          "phase 0 (parity 0): 1 of 1 arrivals and 0 bytes pending"},
         {WRONG(INIT "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n"
@@ -464,6 +496,7 @@ int main(void)
         cmocka_unit_test(response_to_a_cta_that_has_ended),
         cmocka_unit_test(operations_are_not_put_off_for_ever),
         cmocka_unit_test(timelines),
+        cmocka_unit_test(ends_under_a_wait),
         cmocka_unit_test(wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,6 +163,8 @@ void emu_bulk_issue(struct emu_bulk *b)
     b->data = emu_launch_alloc(b->op.warp->launch, NULL, 0, size + 1);
     b->data_size = size + 1;
     b->op.group = b->op.warp->bulk_group[b->op.lane];
+    b->op.barriers = b->barriers;
+    b->op.barrier_count = b->barrier_count;
     emu_op_track(&b->op, 1u << b->op.lane, !b->barrier_count);
     emu_op_issued(&b->op);
 }

@@ -246,5 +246,7 @@ EMU_RUN(cp_mbarrier_arrive)
         if (!in->op)
             a->barrier[i]->pending++; // the arrival to come is one more than was expected
     }
+    a->op.barriers = a->barrier;
+    a->op.barrier_count = EMU_WARP;
     emu_op_issued(&a->op);
 }

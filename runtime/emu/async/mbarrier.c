@@ -215,9 +215,29 @@ static void init(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, u
     memset(cell.shadow, EMU_MBARRIER, OBJECT);
 }
 
+// Nobody may need a barrier that ends: no operation that signals it later, no path that waits.
+static void check_idle(struct emu_warp *w, uint32_t lane, const struct emu_mbarrier *b)
+{
+    const struct emu_cluster *cluster = b->cta->cluster;
+    for (const struct emu_op *op = cluster->ops; op; op = op->next)
+        for (uint32_t i = 0; i < op->barrier_count; i++)
+            if (op->barriers[i] == b)
+                emu_fault(w, lane, "mbarrier.inval at 0x%x: the %s of PTX line %u is to signal it",
+                          emu_mbarrier_address(b), op->engine->name, op->in->line);
+    for (uint32_t c = 0; c < cluster->size; c++)
+        for (uint32_t i = 0; i < cluster->launch->warps; i++) {
+            const struct emu_warp *other = &cluster->ctas[c].warps[i];
+            for (uint32_t k = 0; k < other->path_count; k++)
+                if (other->paths[k]->state == EMU_PATH_MBARRIER && other->paths[k]->mbarrier == b)
+                    emu_fault(w, lane, "mbarrier.inval at 0x%x: warp %u of CTA %u waits for it",
+                              emu_mbarrier_address(b), i, c);
+        }
+}
+
 static void inval(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, uint64_t address)
 {
     const struct emu_mbarrier *b = emu_mbarrier_at(w, lane, (enum emu_space)in->space, address);
+    check_idle(w, lane, b);
     struct emu_mbarrier **at = &b->cta->mbarriers;
     while (*at != b)
         at = &(*at)->next;

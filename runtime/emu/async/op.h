@@ -47,6 +47,8 @@ struct emu_op {
     bool is_generic;           // it accesses memory as threads do, not by the async proxy
     uint32_t core_op;          // its number as an operation of the tensor core; 0: it is none
     struct emu_agent *agent;   // the accessing agent; NULL: no race checks
+    struct emu_mbarrier *const *barriers; // that it is going to signal, in its own data
+    uint32_t barrier_count;               // of which some may be NULL
 };
 
 // A zeroed operation of `size` bytes issued by the instruction that runs, at the end of the queue.

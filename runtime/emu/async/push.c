@@ -84,6 +84,8 @@ EMU_RUN(push)
         struct emu_mbarrier *b = emu_mbarrier_at(w, i, EMU_SHARED_CLUSTER, barrier[i]);
         struct push *p = emu_op_new(w, &engine, i, sizeof *p);
         p->barrier = b;
+        p->op.barriers = &p->barrier;
+        p->op.barrier_count = 1;
         p->to = cell.bytes;
         p->to_shadow = cell.shadow;
         p->size = size * values;

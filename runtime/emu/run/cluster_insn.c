@@ -162,6 +162,8 @@ EMU_RUN(try_cancel)
         memset(to->shared_shadow + c->offset, EMU_IN_FLIGHT, RESPONSE);
         c->cta[c->count++] = to;
     }
+    c->op.barriers = c->barriers;
+    c->op.barrier_count = c->count;
     emu_op_track(&c->op, 1u << lane, false);
     emu_op_issued(&c->op);
 }

@@ -448,6 +448,8 @@ EMU_RUN(umma_commit)
             c->barriers[c->count++] = emu_mbarrier_at(
                 w, lane, EMU_SHARED_CLUSTER, b->offset + EMU_SHARED_START + emu_rank_bits(i));
         }
+        c->work.op.barriers = c->barriers;
+        c->work.op.barrier_count = c->count;
         w->umma_group++;
         emu_op_issued(&c->work.op);
     }
