@@ -54,7 +54,8 @@ class Expressions:
         if rng.random() < 0.25:
             number = rng.choice([0, 1, 2, 3, 7, 10, 255, 65535, (1 << bits - 1) - 1, 1 << bits - 1, (1 << bits) - 1, rng.getrandbits(bits)])
             return f"({of})0x{number & ((1 << bits) - 1):x}ull"
-        return f"({of})" + rng.choice(["s.a", "s.b", "s.c", "s.h", "t", "(s.c >> 32)", "s.a", "s.b", "s.c", "P.x", "P.y", "table8[s.a & 15]", "table32[s.b & 15]", "table64[(t + s.a) & 7]", "text[s.b % 20]"])
+        return f"({of})" + rng.choice(["s.a", "s.b", "s.c", "s.h", "t", "(s.c >> 32)", "s.a", "s.b", "s.c", "P.x", "P.y",
+                                       "table8[s.a & 15]", "table32[s.b & 15]", "table64[(t + s.a) & 7]", "text[s.b % 20]"])
 
     def condition(self, depth):
         rng = self.rng
@@ -79,7 +80,8 @@ class Expressions:
             return f"({of})(({wide}){v(of)} {rng.choice('+-*&|^')} ({wide}){v(of)})"
         if how < 0.40:
             amount = rng.choice([f"({v('u32')} & {bits - 1})", str(rng.randrange(bits))])
-            return rng.choice([f"({of})(({wide}){v(of)} << {amount})", f"({of})({v(of)} >> {amount})", f"({of})~{v(of)}", f"({of})(0 - ({wide}){v(of)})"])
+            return rng.choice([f"({of})(({wide}){v(of)} << {amount})", f"({of})({v(of)} >> {amount})", f"({of})~{v(of)}",
+                               f"({of})(0 - ({wide}){v(of)})"])
         if how < 0.50:
             constant = rng.choice([1, 3, 7, 10, 100, 127])
             if of[0] == "u":
@@ -109,7 +111,8 @@ class Expressions:
             ternary = ["permuted", "funnel_l", "funnel_r", "funnel_lc", "funnel_rc", "apart", "dot4", "dot2", "field",
                        f"logic<0x{rng.getrandbits(8):x}>"]
             binary = ["mul_hi", "mul24", "mean", "spread", "masked", "sum16", "v_add4", "v_sub2", "v_addss4", "v_addus2", "v_subss2", "v_subus4",
-                      "v_maxs2", "v_minu4", "v_maxu2", "v_mins4", "v_apart4", "v_aparts2", "v_mean4", "v_means2", "v_less4", "v_above2", "v_same4", "v_half4"]
+                      "v_maxs2", "v_minu4", "v_maxu2", "v_mins4", "v_apart4", "v_aparts2", "v_mean4", "v_means2", "v_less4", "v_above2",
+                      "v_same4", "v_half4"]
             return f"({of})" + rng.choice([
                 lambda: f"{rng.choice(ternary)}({v('u32')}, {v('u32')}, {v('u32')})", lambda:
                         f"{rng.choice(ternary)}({v('u32')}, {v('u32')}, {v('u32')})",
@@ -122,7 +125,8 @@ class Expressions:
                 lambda: f"inserted({v('u32')}, {v('u32')}, {v('u32')} & 63, {v('u32')} & 63)", lambda: f"chosen({v('u32')}, {v('u32')}, {v('i32')})",
                 lambda: f"compared({v('u32')}, {v('i32')})", lambda: f"multi({v('u32')}, {v('u32')})",
                 lambda: f"{rng.choice(['h', 'b'])}_pair_fma({v('u32')}, {v('u32')}, {v('u32')})"])()
-        return f"({of})" + rng.choice([lambda: f"e4m3({v('f32')})", lambda: f"e5m2({v('f32')})", lambda: f"e5m2_open({v('f32')})", lambda: v("h"), lambda: v("u32")])()
+        return f"({of})" + rng.choice([lambda: f"e4m3({v('f32')})", lambda: f"e5m2({v('f32')})", lambda: f"e5m2_open({v('f32')})",
+                                       lambda: v("h"), lambda: v("u32")])()
 
     def float_bits(self, depth):
         rng = self.rng
@@ -152,14 +156,17 @@ class Expressions:
             one = ["abs", "neg", "floor", "ceil", "trunc", "rint", "round"] + (["sat"] if of == "f32" else [])
             return f"{p}_{rng.choice(one)}({v(of)})"
         if how < 0.82 and not slow:
-            return rng.choice([lambda: f"{p}_mod({v(of)}, {v(of)})", lambda: f"{p}_remainder({v(of)}, {v(of)})", lambda: f"{p}_scaled({v(of)}, {v('i32')})",
+            return rng.choice([lambda: f"{p}_mod({v(of)}, {v(of)})", lambda: f"{p}_remainder({v(of)}, {v(of)})",
+                               lambda: f"{p}_scaled({v(of)}, {v('i32')})",
                                lambda: f"{p}_next({v(of)}, {v(of)})", lambda: f"{p}_fraction({v(of)})"])()
         if how < 0.86:
             return f"({self.condition(depth - 1)} ? {v(of)} : {v(of)})"
         if of == "f32":
             return rng.choice([lambda: f"{rng.choice(['int2float', 'uint2float', 'll2float', 'ull2float'])}_{way}({v(rng.choice(['i32', 'u32', 'i64', 'u64']))})",
-                               lambda: f"double2float_{way}({v('f64')})", lambda: f"to_f32({v('u32')})", lambda: f"h_float({v('h')})", lambda: f"b_float({v('b')})"])()
-        return rng.choice([lambda: f"{rng.choice(['ll2double', 'ull2double'])}_{way}({v('u64')})", lambda: f"i2d({v('i32')})", lambda: f"f2d({v('f32')})",
+                               lambda: f"double2float_{way}({v('f64')})", lambda: f"to_f32({v('u32')})", lambda: f"h_float({v('h')})",
+                               lambda: f"b_float({v('b')})"])()
+        return rng.choice([lambda: f"{rng.choice(['ll2double', 'ull2double'])}_{way}({v('u64')})", lambda: f"i2d({v('i32')})",
+                           lambda: f"f2d({v('f32')})",
                            lambda: f"to_f64({v('u64')})"])()
 
     def half(self, of, depth):
@@ -174,7 +181,8 @@ class Expressions:
             return f"{of}_{rng.choice(['neg', 'abs'])}({v(of)})"
         if how < 0.85 or of == "b":
             return rng.choice([lambda: f"{of}_of_f32_{rng.choice(WAYS)}({v('f32')})", lambda: f"{of}_double({v('f64')})"])()
-        return rng.choice([lambda: f"h_of_i32({v('i32')})", lambda: f"h_of_u64({v('u64')})", lambda: f"of_e4m3({v('u8')})", lambda: f"of_e5m2({v('u8')})"])()
+        return rng.choice([lambda: f"h_of_i32({v('i32')})", lambda: f"h_of_u64({v('u64')})", lambda: f"of_e4m3({v('u8')})",
+                           lambda: f"of_e5m2({v('u8')})"])()
 
     def value(self, of, depth):
         if depth <= 0 or self.rng.random() < 0.08:
@@ -185,7 +193,11 @@ class Expressions:
 
     def store(self, depth):
         """A statement that changes the state."""
-        of, target = self.rng.choice([("u32", "s.a"), ("u32", "s.b"), ("u64", "s.c"), ("f32", "s.f"), ("f64", "s.d"), ("h", "h"), ("b", "b"), ("i32", "s.a"), ("u8", "s.b"), ("i64", "s.c"), ("i16", "s.b")])
+        of, target = self.rng.choice([("u32", "s.a"), ("u32", "s.b"), ("u64", "s.c"), ("f32", "s.f"), ("f64", "s.d"), ("h", "h"), ("b",
+                                                                                                                                   "b"),
+                                                                                                                                   ("i32",
+                                                                                                                                    "s.a"),
+                                                                                                                                    ("u8", "s.b"), ("i64", "s.c"), ("i16", "s.b")])
         value = self.value(of, depth)
         if target in ("h", "b"):
             return f"s.h = s.h << 16 | {value};"
@@ -238,7 +250,8 @@ class Program:
 
     def single(self):
         name = self.rng.choice([self.straight, self.straight, self.branches, self.loop, self.switch, self.recursion, self.pointers, self.virtuals,
-                                self.array, self.structure, self.union, self.early, self.template, self.initialised, self.taken, self.jumps, self.volatiles])()
+                                self.array, self.structure, self.union, self.early, self.template, self.initialised, self.taken, self.jumps,
+                                self.volatiles])()
         self.kernel.append(f"{name}(s, t);")
         self.host.append(f"for (u32 t = 0; t < THREADS; t++) {name}(all[t], t);")
 
@@ -250,7 +263,8 @@ class Program:
 
     def branches(self):
         x = self.x
-        body = [f"if ({x.condition(2)}) {{", lines(*self.stores(1, 3)), f"    if ({x.condition(1)}) {{", lines(*self.stores(1, 2), by="        "), "    }",
+        body = [f"if ({x.condition(2)}) {{", lines(*self.stores(1, 3)), f"    if ({x.condition(1)}) {{", lines(*self.stores(1, 2),
+                                                                                                               by="        "), "    }",
                 f"}} else if ({x.condition(1)}) {{", lines(*self.stores(1, 2)), "}"]
         return self.function(body)
 
@@ -258,7 +272,8 @@ class Program:
         rng, x = self.rng, self.x
         rounds = rng.choice(["s.a % 7", "t % 5 + 1", "(s.b & 3) * (s.a & 3)", "9", "s.h % 4"])
         inner = self.stores(1, 2, 2)
-        exits = rng.choice([[], [f"if ({x.condition(1)}) break;"], [f"if ({x.condition(1)}) continue;"], [f"for (u32 j = i; j < 3; j++) {{ {x.store(1)} }}"]])
+        exits = rng.choice([[], [f"if ({x.condition(1)}) break;"], [f"if ({x.condition(1)}) continue;"],
+                            [f"for (u32 j = i; j < 3; j++) {{ {x.store(1)} }}"]])
         pragma = rng.choice(["", "\n#pragma unroll 1", "\n#pragma unroll"])
         head = rng.choice([f"for (u32 i = 0; i < n; i++) {{", "u32 i = 0;\nwhile (i++ < n) {", "for (u32 i = n; i-- > 0;) {"])
         return self.function([f"const u32 n = {rounds};" + (f"\n#ifdef __CUDA_ARCH__{pragma}\n#endif" if pragma and head.startswith("for") else ""), head, lines(*exits, *inner), "}"])
@@ -291,7 +306,8 @@ class Program:
         self.functions.append(f"typedef u64 (*{table}_t)(State &, u32, u32, f64, u8);\n#ifdef __CUDACC__\n"
                               f"__device__ {table}_t {table}[3] = {{{', '.join(names)}}};\n"
                               f"#else\nstatic {table}_t {table}[3] = {{{', '.join(names)}}};\n#endif\n")
-        return self.function([f"DEVICE(s.c ^= {table}[s.a % 3](s, t, s.b, s.d, (u8)s.h);)", f"HOST(s.c ^= {table}[s.a % 3](s, t, s.b, s.d, (u8)s.h);)"])
+        return self.function([f"DEVICE(s.c ^= {table}[s.a % 3](s, t, s.b, s.d, (u8)s.h);)",
+                              f"HOST(s.c ^= {table}[s.a % 3](s, t, s.b, s.d, (u8)s.h);)"])
 
     def virtuals(self):
         name = self.name("Shape")
@@ -301,7 +317,8 @@ class Program:
                               f"struct {name}Other final : {name} {{\n    u16 more;\n"
                               f"    BOTH {name}Other(u32 k) : {name}(k * 3), more((u16)k) {{}}\n"
                               f"    BOTH u32 of(State &s, u32 t) const override {{ {self.x.store(2)} return k ^ more; }}\n}};\n")
-        return self.function([f"const {name} one(s.a);", f"const {name}Other other(s.b);", f"const {name} *which = s.c & 1 ? &one : &other;", "s.a += which->of(s, t);"])
+        return self.function([f"const {name} one(s.a);", f"const {name}Other other(s.b);",
+                              f"const {name} *which = s.c & 1 ? &one : &other;", "s.a += which->of(s, t);"])
 
     def array(self):
         rng = self.rng
@@ -322,13 +339,15 @@ class Program:
                               f"static BOTH APART {name} made{name}({name} m, u32 k)\n{{\n    m.a += k; m.c ^= k; m.d += m.c; "
                               f"m.f[0] += m.a; m.g -= k; m.h = m.h * 3 + m.d;\n    return m;\n}}\n")
         value = "(f64)(i32)s.b" if of == "f64" else f"({of})s.b"
-        return self.function([f"{name} m = {{(u8)s.a, {value}, (u16)(s.b & 31), (u16)(s.a & 2047), s.f, {{s.a}}, (i32)(s.a & 31), s.c}};", f"m = made{name}(m, s.b);",
+        return self.function([f"{name} m = {{(u8)s.a, {value}, (u16)(s.b & 31), (u16)(s.a & 2047), s.f, {{s.a}}, (i32)(s.a & 31), s.c}};",
+                              f"m = made{name}(m, s.b);",
                               f"if (s.a & 1)\n    m = made{name}(m, t);",
                                       "s.a = m.a + m.c * 7 + m.d + m.f[0] + (u32)m.g; s.c = m.h; s.f = m.e; s.b += (u32)(i32)m.b;" if of != "f64"
                               else "s.a = m.a + m.c * 7 + m.d + m.f[0] + (u32)m.g; s.c = m.h; s.f = m.e; s.d = m.b;"])
 
     def union(self):
-        return self.function(["union { u64 whole; u32 half[2]; u16 part[4]; u8 byte[8]; } u;", "u.whole = s.c;", "u.byte[s.a & 7] = (u8)s.b;", "u.part[s.b & 3] ^= (u16)s.a;",
+        return self.function(["union { u64 whole; u32 half[2]; u16 part[4]; u8 byte[8]; } u;", "u.whole = s.c;",
+                              "u.byte[s.a & 7] = (u8)s.b;", "u.part[s.b & 3] ^= (u16)s.a;",
                               "u.half[t & 1] += s.h;", "s.c = u.whole;"])
 
     def early(self):
@@ -343,7 +362,8 @@ class Program:
                               f"        start = (T)(start * 31 + p[i]);\n    return start;\n}}\n")
         of = self.rng.choice(["u8", "u16", "u32", "u64", "i64"])
         unsigned = of.replace("i", "u")
-        return self.function([f"const {unsigned} p[3] = {{({unsigned})s.a, ({unsigned})s.b, ({unsigned})s.c}};", f"s.c ^= {name}<{unsigned}, 3>(p, ({unsigned})t);",
+        return self.function([f"const {unsigned} p[3] = {{({unsigned})s.a, ({unsigned})s.b, ({unsigned})s.c}};",
+                              f"s.c ^= {name}<{unsigned}, 3>(p, ({unsigned})t);",
                               "auto twice = [&](u32 k) { return k * 2 + s.b; };", "s.a = twice(twice(s.a));"])
 
     def initialised(self):
@@ -371,17 +391,19 @@ class Program:
     def jumps(self):
         """A loop with two entries."""
         x = self.x
-        return self.function(["u32 i = s.a % 3;", "if (s.b & 1)\n    goto inside;", "again:", x.store(1), "inside:", x.store(1), f"if ({x.condition(1)} && i++ < 4)\n    goto again;", "if (i++ < 3)\n    goto inside;"])
+        return self.function(["u32 i = s.a % 3;", "if (s.b & 1)\n    goto inside;", "again:", x.store(1), "inside:", x.store(1),
+                              f"if ({x.condition(1)} && i++ < 4)\n    goto again;", "if (i++ < 3)\n    goto inside;"])
 
     def volatiles(self):
         of = self.rng.choice(["u8", "i16", "u32", "f64"])
         value = "(f64)(i32)s.a" if of == "f64" else f"({of})s.a"
-        return self.function([f"volatile {of} x = {value}, y[3] = {{}};", f"y[s.b % 3] = x;", f"y[1] = y[1] + y[s.a % 3];", "s.d = y[1] + x;" if of == "f64" else "s.b += (u32)(y[1] + x);"])
+        return self.function([f"volatile {of} x = {value}, y[3] = {{}};", f"y[s.b % 3] = x;", f"y[1] = y[1] + y[s.a % 3];",
+                              "s.d = y[1] + x;" if of == "f64" else "s.b += (u32)(y[1] + x);"])
 
     # --- steps of several threads ---
 
     def both(self, device, host):
-        """Device code where `b` is the thread of the block, `lane` of the warp, and the host's, over the old states `old` of block `base`."""
+        """Device code where `b` is the thread of the block, `lane` of the warp, and the host's, over the states `was` from before the step."""
         self.kernel.append("{ " + device + " }")
         self.host.append("{ const std::vector<State> was(all, all + THREADS); for (u32 t = 0; t < THREADS; t++) { State &s = all[t]; "
                          "const u32 base = t / BLOCK * BLOCK, b = t % BLOCK, "
@@ -429,8 +451,13 @@ def match(p):
 
 
 def redux(p):
-    name, step = p.rng.choice([("add_sync(~0u, s.a)", "r += v"), ("min_sync(~0u, s.a)", "r = least(r, v)"), ("max_sync(~0u, s.a)", "r = most(r, v)"), ("and_sync(~0u, s.a)", "r &= v"),
-                               ("or_sync(~0u, s.a)", "r |= v"), ("xor_sync(~0u, s.a)", "r ^= v"), ("min_sync(~0u, (int)s.a)", "r = (u32)least((i32)r, (i32)v)"), ("max_sync(~0u, (int)s.a)", "r = (u32)most((i32)r, (i32)v)")])
+    name, step = p.rng.choice([("add_sync(~0u, s.a)", "r += v"), ("min_sync(~0u, s.a)", "r = least(r, v)"), ("max_sync(~0u, s.a)",
+                                                                                                             "r = most(r, v)"),
+                                                                                                             ("and_sync(~0u, s.a)", "r &= v"),
+                               ("or_sync(~0u, s.a)", "r |= v"), ("xor_sync(~0u, s.a)", "r ^= v"), ("min_sync(~0u, (int)s.a)",
+                                                                                                   "r = (u32)least((i32)r, (i32)v)"),
+                                                                                                   ("max_sync(~0u, (int)s.a)",
+                                                                                                    "r = (u32)most((i32)r, (i32)v)")])
     p.both(f"s.b += __reduce_{name};", f"u32 r = was[warp].a; for (u32 i = 1; i < 32; i++) {{ const u32 v = was[warp + i].a; {step}; }} "
                                        f"s.b += r;")
 
@@ -479,10 +506,15 @@ def histogram(p):
     rng = p.rng
     array, bins = p.name("bins"), rng.choice([1, 7, 32])
     of, value, call, step = rng.choice([
-        ("u32", "s.b", "atomicAdd(at, v)", "x + v"), ("u32", "s.b", "atomicMax(at, v)", "most(x, v)"), ("u32", "s.b", "atomicXor(at, v)", "x ^ v"), ("u32", "s.b", "atomicSub(at, v)", "x - v"),
-        ("int", "(int)s.b", "atomicMin(at, v)", "least(x, v)"), ("unsigned long long", "s.c", "atomicAdd(at, v)", "x + v"), ("unsigned long long", "s.c", "atomicMin(at, v)", "least(x, v)"),
-        ("long long", "(i64)s.c", "atomicMax(at, v)", "most(x, v)"), ("unsigned long long", "s.c", "atomicOr(at, v)", "x | v"), ("f32", "(f32)(s.b & 1023)", "atomicAdd(at, v)", "x + v"),
-        ("f64", "(f64)(s.b & 1023)", "atomicAdd(at, v)", "x + v"), ("u32", "7u", "atomicInc(at, v)", "x >= v ? 0 : x + 1"), ("u32", "9u", "atomicDec(at, v)", "x == 0 || x > v ? v : x - 1"),
+        ("u32", "s.b", "atomicAdd(at, v)", "x + v"), ("u32", "s.b", "atomicMax(at, v)", "most(x, v)"), ("u32", "s.b", "atomicXor(at, v)",
+                                                                                                        "x ^ v"), ("u32", "s.b",
+                                                                                                                   "atomicSub(at, v)", "x - v"),
+        ("int", "(int)s.b", "atomicMin(at, v)", "least(x, v)"), ("unsigned long long", "s.c", "atomicAdd(at, v)", "x + v"),
+        ("unsigned long long", "s.c", "atomicMin(at, v)", "least(x, v)"),
+        ("long long", "(i64)s.c", "atomicMax(at, v)", "most(x, v)"), ("unsigned long long", "s.c", "atomicOr(at, v)", "x | v"), ("f32",
+                                                                                                                                 "(f32)(s.b & 1023)", "atomicAdd(at, v)", "x + v"),
+        ("f64", "(f64)(s.b & 1023)", "atomicAdd(at, v)", "x + v"), ("u32", "7u", "atomicInc(at, v)", "x >= v ? 0 : x + 1"), ("u32", "9u",
+                                                                                                                             "atomicDec(at, v)", "x == 0 || x > v ? v : x - 1"),
         ("u32", "s.b", "atomicAdd_block(at, v)", "x + v"), ("u32", "s.b",
                 "u32 o = *(volatile u32 *)at, seen; do { seen = o; o = atomicCAS(at, seen, seen * 1u + v * 3u); } while (o != seen)", "x + v * 3u"),
         ("unsigned short", "(unsigned short)s.b", "unsigned short o = *(volatile unsigned short *)at, seen; do { seen = o; "
@@ -522,7 +554,8 @@ def cluster_exchange(p):
         return exchange(p)
     p.headers.add("cooperative_groups.h")
     array, by = p.name("far"), p.rng.randrange(1, p.cluster)
-    how = p.rng.choice([f"*cooperative_groups::this_cluster().map_shared_rank(&{array}[b], (rank + {by}) % CLUSTER)", f"far_load(&{array}[b], (rank + {by}) % CLUSTER)"])
+    how = p.rng.choice([f"*cooperative_groups::this_cluster().map_shared_rank(&{array}[b], (rank + {by}) % CLUSTER)",
+                        f"far_load(&{array}[b], (rank + {by}) % CLUSTER)"])
     p.both(f"__shared__ u64 {array}[BLOCK]; {array}[b] = s.c; const u32 rank = cooperative_groups::this_cluster().block_rank(); "
            f"cooperative_groups::this_cluster().sync(); s.c = {how} + rank; cooperative_groups::this_cluster().sync();",
            f"const u32 block = t / BLOCK, rank = block % CLUSTER; "
@@ -725,10 +758,12 @@ def matrices(p):
 def vectors(p):
     """Loads and stores of vectors in global memory, with all cache words."""
     rng = p.rng
-    of, part = rng.choice([("uint4", "w"), ("uint2", "y"), ("uchar4", "z"), ("ushort4", "y"), ("float4", "x"), ("double2", "y"), ("ulonglong2", "x"), ("longlong4", "w"), ("char2", "y")])
+    of, part = rng.choice([("uint4", "w"), ("uint2", "y"), ("uchar4", "z"), ("ushort4", "y"), ("float4", "x"), ("double2", "y"),
+                           ("ulonglong2", "x"), ("longlong4", "w"), ("char2", "y")])
     load = rng.choice(["*p", "__ldg(p)", "__ldcg(p)", "__ldca(p)", "__ldcs(p)", "__ldcv(p)", "__ldlu(p)"]) if of != "longlong4" else "*p"
     size = {"uint4": 16, "uint2": 8, "uchar4": 4, "ushort4": 8, "float4": 16, "double2": 16, "ulonglong2": 16, "longlong4": 32, "char2": 2}[of]
-    element = {"uint4": ("u32", 3), "uint2": ("u32", 1), "uchar4": ("u8", 2), "ushort4": ("u16", 1), "float4": ("u32", 0), "double2": ("u64", 1), "ulonglong2": ("u64", 0), "longlong4": ("u64", 3), "char2": ("i8", 1)}[of]
+    element = {"uint4": ("u32", 3), "uint2": ("u32", 1), "uchar4": ("u8", 2), "ushort4": ("u16", 1), "float4": ("u32", 0),
+               "double2": ("u64", 1), "ulonglong2": ("u64", 0), "longlong4": ("u64", 3), "char2": ("i8", 1)}[of]
     value = {"float4": f"raw(v.{part})", "double2": f"raw(v.{part})"}.get(of, f"v.{part}")
     p.both(f"const {of} *p = (const {of} *)in + (s.a % (IN_BYTES / {size})); const {of} v = {load}; s.c += (u64){value};",
            f"{element[0]} v; memcpy(&v, (const u8 *)in + was[t].a % (IN_BYTES / {size}) * {size} + {element[1]} * sizeof v, sizeof v); "
@@ -763,8 +798,10 @@ def apart_function(p):
 
 def printed(p):
     """A call of printf or assert that never happens, a clock, a trap that is not reached."""
-    what = p.rng.choice(["if (s.a == 0x12345678 && s.b == 77) printf(\"%d %f %s\\n\", s.a, s.d, \"text\");", "assert(s.h != 0x12345678);", "if (clock64() < 0) __trap();",
-                         "__nanosleep(20); __threadfence();", "if (s.c == 0x123456789abcdefull) asm volatile(\"exit;\");", "__prof_trigger(1); __threadfence_system(); __syncwarp();",
+    what = p.rng.choice(["if (s.a == 0x12345678 && s.b == 77) printf(\"%d %f %s\\n\", s.a, s.d, \"text\");", "assert(s.h != 0x12345678);",
+                         "if (clock64() < 0) __trap();",
+                         "__nanosleep(20); __threadfence();", "if (s.c == 0x123456789abcdefull) asm volatile(\"exit;\");",
+                         "__prof_trigger(1); __threadfence_system(); __syncwarp();",
                          "u32 where; asm volatile(\"mov.u32 %0, %%smid;\" : \"=r\"(where)); if (where == ~0u) __brkpt();"])
     p.kernel.append("{ " + what + " }")
     p.host.append("")
@@ -799,8 +836,10 @@ def blocks(p):
                "std::sort(keys.begin(), keys.end()); mine = keys[b]; s.a = mine;")
 
 
-COLLECTIVES = [(shuffle, 80), (shuffle, 80), (ballot, 80), (match, 80), (redux, 80), (apart_lanes, 80), (exchange, 80), (exchange, 80), (counted, 80), (histogram, 80), (histogram, 80),
-               (global_sum, 80), (grid_exchange, 80), (cluster_exchange, 90), (cluster_atomics, 90), (tiles, 80), (tiles, 80), (async_copies, 80), (async_copies, 80), (products, 80),
+COLLECTIVES = [(shuffle, 80), (shuffle, 80), (ballot, 80), (match, 80), (redux, 80), (apart_lanes, 80), (exchange, 80), (exchange, 80),
+               (counted, 80), (histogram, 80), (histogram, 80),
+               (global_sum, 80), (grid_exchange, 80), (cluster_exchange, 90), (cluster_atomics, 90), (tiles, 80), (tiles, 80),
+               (async_copies, 80), (async_copies, 80), (products, 80),
                (matrices, 80), (vectors, 80), (vectors, 80), (printed, 80), (heap, 80), (blocks, 80), (named_barrier, 80), (apart_function, 80)]
 
 
@@ -915,11 +954,14 @@ def text_of(p):
     numbers = [rng.randrange(1 << 15 if of != "u8" else 200) for of in kinds]
     number = lambda bits: ", ".join(hex(rng.getrandbits(bits)) for _ in range(8 if bits == 64 else 16))  # noqa: E731
     return FRAME.format(
-        restrict=rng.choice(["", "__restrict__ "]), whole=rng.choice(["", "const __grid_constant__ "]), headers="\n".join(f"#include <{name}>" for name in sorted(p.headers)), block=p.block, grid=p.grid, cluster=p.cluster, in_words=IN_WORDS, out_words=OUT_WORDS,
+        restrict=rng.choice(["", "__restrict__ "]), whole=rng.choice(["", "const __grid_constant__ "]),
+        headers="\n".join(f"#include <{name}>" for name in sorted(p.headers)), block=p.block, grid=p.grid, cluster=p.cluster,
+        in_words=IN_WORDS, out_words=OUT_WORDS,
         members="\n".join(f"    {of} m{i};" for i, of in enumerate(kinds)), x=rng.getrandbits(32), y=rng.getrandbits(62) - (1 << 61),
         table8=number(8), table32=number(32), table64=number(64), functions="\n".join(p.functions),
         given="\n".join(f"    s.{'ab'[i % 2]} {'+^'[i // 2 % 2]}= (u32)given.m{i};" for i in range(len(kinds))), values=", ".join(map(str, numbers)),
-        dims=f"__cluster_dims__({p.cluster}, 1, 1) " if p.cluster > 1 else "", kernel=lines(*p.kernel), host=lines(*p.host)), list(zip(kinds, numbers))
+        dims=f"__cluster_dims__({p.cluster}, 1, 1) " if p.cluster > 1 else "", kernel=lines(*p.kernel),
+        host=lines(*p.host)), list(zip(kinds, numbers))
 
 
 def hard_words(rng, count):
@@ -930,8 +972,10 @@ def hard_words(rng, count):
             return rng.getrandbits(32)
         if how < 0.6:
             return rng.choice([0, 1, 2, 3, 5, 31, 32, 33, 255, 0x7fffffff, 0x80000000, 0xffffffff, 1 << rng.randrange(32)])
-        return rng.choice([0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001, 0x007fffff, 0x80000000, 0x4f000000, 0x4effffff, 0x5f000000, 0x3c003c00, 0x7c01fc00,
-                           0x00018000, 0x477fe000, 0x33800000, 0x38800000, 0x4b800001, 0x3fefffff, 0x43e00000, 0x41e00000, 0x7fefffff, rng.getrandbits(31) & 0xfffff000, 0x3f000000 + rng.getrandbits(24)])
+        return rng.choice([0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001, 0x007fffff, 0x80000000, 0x4f000000,
+                           0x4effffff, 0x5f000000, 0x3c003c00, 0x7c01fc00,
+                           0x00018000, 0x477fe000, 0x33800000, 0x38800000, 0x4b800001, 0x3fefffff, 0x43e00000, 0x41e00000, 0x7fefffff,
+                           rng.getrandbits(31) & 0xfffff000, 0x3f000000 + rng.getrandbits(24)])
     return [word() for _ in range(count)]
 
 
@@ -966,7 +1010,8 @@ def why(tirc, seed, folder, pairs, steps=None):
     words = [word for _ in range(threads) for word in hard_words(rng, IN_WORDS)]
     pathlib.Path(folder, "in.bin").write_bytes(struct.pack(f"<{len(words)}I", *words))
     write_npy(pathlib.Path(folder, "in.npy"), words)
-    host = [shutil.which("g++") or "g++", "-std=c++17", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing", f"-I{HERE}", f"-I{CUDA}/include",
+    host = [shutil.which("g++") or "g++", "-std=c++17", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-frounding-math",
+            "-fno-strict-aliasing", f"-I{HERE}", f"-I{CUDA}/include",
             *(["-DFTZ"] if p.fast else []), "-x", "c++", str(source), "-o", f"{folder}/host"]
     failed = seeds.failure(host) or seeds.failure([f"{folder}/host", f"{folder}/in.bin", f"{folder}/want.bin"])
     if failed:
@@ -979,8 +1024,10 @@ def why(tirc, seed, folder, pairs, steps=None):
             return failed
         level = rng.choice(["memory", "race", "race", "full"])
         schedule = rng.choice(["lazy", "eager", f"random:{rng.getrandbits(16)}", "adversarial"])
-        command = [tirc, "emu", ptx, "--kernel=kernel", f"--grid={','.join(map(str, p.ctas))}", f"--block={','.join(map(str, p.shape))}", f"--shared={p.shared}", f"--emu-check={level}", f"--schedule={schedule}", "--timeout=60",
-                   *(["--cooperative"] if p.cooperative else []), f"buf:u32[{len(words)}]=@{folder}/in.npy", f"buf:u32[{threads * OUT_WORDS}]->{folder}/out.npy",
+        command = [tirc, "emu", ptx, "--kernel=kernel", f"--grid={','.join(map(str, p.ctas))}", f"--block={','.join(map(str, p.shape))}",
+                   f"--shared={p.shared}", f"--emu-check={level}", f"--schedule={schedule}", "--timeout=60",
+                   *(["--cooperative"] if p.cooperative else []), f"buf:u32[{len(words)}]=@{folder}/in.npy",
+                   f"buf:u32[{threads * OUT_WORDS}]->{folder}/out.npy",
                    f"buf:u32[8]=zeros->{folder}/sums.npy", f"buf:u64[{threads}]", *(f"{of}={number}" for of, number in given)]
         failed = seeds.failure(command)
         if failed:
