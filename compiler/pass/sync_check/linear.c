@@ -222,6 +222,15 @@ static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst 
     return other_of(a, inst);
 }
 
+// Data that says how much there is, such as offsets of 64 bits: no more than an argument says.
+static struct sync_linear count_of(struct sync_ask *a, const struct tir_value *v)
+{
+    const struct tir_elem_info *elem = &tir_elems[v->type->elem];
+    if (elem->bits <= 32)
+        return tir_sync_anything(a, v);
+    return unknown(a, elem->kind == TIR_KIND_SIGNED ? -INT32_MAX : 0, INT32_MAX, 0);
+}
+
 static struct sync_linear result_of(struct sync_ask *a, const struct tir_value *v)
 {
     const struct tir_inst *inst = v->def;
@@ -255,13 +264,13 @@ static struct sync_linear result_of(struct sync_ask *a, const struct tir_value *
         break;
     }
     if (tir_sync_is_count(a->p, inst)) {
-        struct sync_linear form = tir_sync_anything(a, v);
+        struct sync_linear form = count_of(a, v);
         tir_sync_note_load(a, inst, form);
         return form;
     }
     const uint64_t key = tir_sync_rounded_key(a->p, v);
     if (key)
-        return tir_sync_rounded(a, key, tir_sync_anything(a, v));
+        return tir_sync_rounded(a, key, count_of(a, v));
     bool computes = tir_has_trait(inst, TIR_PURE) && inst->operand_count && !inst->region_count &&
                     is_integer(inst->operands[0]);
     return computes ? computed_of(a, inst) : tir_sync_anything(a, v);

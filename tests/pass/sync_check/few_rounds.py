@@ -28,6 +28,8 @@ BOUNDS = {
     "size": ("", "M >> 3"),
     "cta": ("", "i64(cta_id(0)) / 7 * 32"),
     "element": ("C: i32[4]", "i64(C[0])"),
+    "element of 64 bits": ("C: i64[4]", "C[0]"),
+    "difference of 64 bits": ("C: i64[4]", "C[1] - C[0]"),
     "mask of data": ("C: i32[4]", "i64(C[0]) & 127"),
     "remainder of data": ("C: i32[4]", "i64(C[0]) % 129"),
     "negative of data": ("C: i32[4]", "-i64(C[0])"),
