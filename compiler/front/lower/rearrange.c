@@ -282,7 +282,8 @@ bool builtin_concat(struct lower *l, struct call *c, int which, val_list *out)
     whole.layout = NULL;
     if (!lower_tile_fits(l, c->e->span, &whole))
         return false;
-    struct tir_value *turns = which ? in_turns(l, parts, count, axis, &whole) : NULL;
+    const bool singles = whole.shape[axis] == count; // then one after the other is in turns
+    struct tir_value *turns = which || singles ? in_turns(l, parts, count, axis, &whole) : NULL;
     if (turns)
         return give(l, out, turns);
     struct slice all = whole_of(l, lower_staging(l, &whole));
