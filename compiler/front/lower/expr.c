@@ -194,8 +194,13 @@ struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir
     if (a.kind == VAL_POISON || b.kind == VAL_POISON)
         return val_poison();
     warn_nan(l, e, token, a, b);
-    if (val_is_constant(a) && val_is_constant(b))
-        return const_binary(l, e->span, token, a, b);
+    const struct ast_expr *exprs[] = {ea, eb};
+    if (val_is_constant(a) && val_is_constant(b)) {
+        struct val v = const_binary(l, e->span, token, a, b);
+        if (v.kind == VAL_POISON)
+            lower_suggest_order(l, token, exprs);
+        return v;
+    }
     enum tir_op op = op_of(token);
     if (op == TIR_OP_ADD && a.kind == VAL_IR && b.kind == VAL_IR) {
         struct tir_value *sum = NULL;
@@ -207,11 +212,12 @@ struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir
             return val_ir(sum);
     }
     bool logical = token == TIR_TOK_AND_AND || token == TIR_TOK_OR_OR;
-    const struct ast_expr *exprs[] = {ea, eb};
     struct unify u = {tir_token_text(token), e->span, tir_ops[op].elems, TIR_NONE, exprs};
     struct val vals[] = {a, b};
-    if (!convert_unify(l, &u, vals, 2))
+    if (!convert_unify(l, &u, vals, 2)) {
+        lower_suggest_order(l, token, exprs);
         return val_poison();
+    }
     if (logical && vals[0].ir->type->elem != TIR_BOOL) {
         lower_error(l, e->span, TIR_E_TYPE, "%s needs bools, not %s", u.what,
                     lower_val_name(l, vals[0]));

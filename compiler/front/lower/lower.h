@@ -292,6 +292,8 @@ void lower_suggest_none(struct lower *l, const struct ast_expr *e, const struct 
                         const struct tir_type *large);
 // Where a function stands that is no value: how functions are passed.
 void lower_suggest_parameter(struct lower *l, struct tir_span span, struct val v);
+void lower_suggest_turned(struct lower *l, const struct ast_expr *e);
+void lower_suggest_order(struct lower *l, enum tir_token_kind op, const struct ast_expr *const *e);
 void lower_suggest_axis(struct lower *l, struct tir_span span, const struct tir_type *from,
                         const struct tir_type *to);
 struct tir_value *build_reshape(struct lower *l, struct tir_value *v, uint32_t rank,

@@ -235,11 +235,8 @@ static bool depths_agree(struct lower *l, struct op_call *o)
               tir_str_format(l->arena, "the first has %lld columns, the second %lld rows",
                              (long long)cols, (long long)rows)
                   .ptr);
-    tir_str text = tir_source_text(&l->cx->sources, o->exprs[1]->span);
-    if (cols == b->shape[b->rank - 1] && text.len < 80)
-        tir_fix_at(&l->cx->diags, o->exprs[1]->span,
-                   tir_str_format(l->arena, STR_FMT ".T", STR_ARG(text)).ptr,
-                   "transpose the second");
+    if (cols == b->shape[b->rank - 1])
+        lower_suggest_turned(l, o->exprs[1]);
     return false;
 }
 

@@ -116,3 +116,32 @@ void lower_suggest_parameter(struct lower *l, struct tir_span span, struct val v
                     "`f(x)` or `f(x, %s)`",
                     v.fn->name, v.fn->name);
 }
+
+// x.T, or x where that is turned already.
+void lower_suggest_turned(struct lower *l, const struct ast_expr *e)
+{
+    const bool is_turned = e->kind == AST_FIELD && strcmp(e->field, "T") == 0;
+    const tir_str text = tir_source_text(&l->cx->sources, is_turned ? e->base->span : e->span);
+    if (!text.len || text.len > 80)
+        return;
+    const bool closed = is_turned || is_postfix(text);
+    tir_fix_at(&l->cx->diags, e->span,
+               tir_str_format(l->arena, "%s" STR_FMT "%s%s", closed ? "" : "(", STR_ARG(text),
+                              closed ? "" : ")", is_turned ? "" : ".T")
+                   .ptr,
+               is_turned ? "the second as it is" : "transpose the second");
+}
+
+// In `x & 1 == 1` the comparison comes first, unlike in Python.
+void lower_suggest_order(struct lower *l, enum tir_token_kind op, const struct ast_expr *const *e)
+{
+    if (op != TIR_TOK_AND && op != TIR_TOK_OR && op != TIR_TOK_XOR)
+        return;
+    for (uint32_t i = 0; i < 2; i++) {
+        const bool compares =
+            e[i] && e[i]->kind == AST_BINARY && e[i]->op >= TIR_TOK_LT && e[i]->op <= TIR_TOK_NE;
+        if (compares && e[i]->span.begin == e[i]->a->span.begin) // else it is in parentheses
+            lower_note(l, e[i]->span, "%s is computed before %s; parentheses say otherwise",
+                       tir_token_text(e[i]->op), tir_token_text(op));
+    }
+}

@@ -87,6 +87,20 @@ void parse_unexpected(struct parser *p, const char *wanted)
         tir_foreign_help(diags, t.span, "if");
 }
 
+// `n // 2`: the rest of the line is a comment, and what it was to end is missing.
+static void help_with_comment(struct parser *p)
+{
+    const struct tir_source_file *file = p->lexer.file;
+    if (p->previous.span.end < file->base)
+        return;
+    uint32_t at = p->previous.span.end - file->base;
+    while (file->text.ptr[at] == ' ')
+        at++;
+    if (strncmp(file->text.ptr + at, "//", 2) == 0)
+        tir_note_at(&p->cx->diags, (struct tir_span){file->base + at, file->base + at + 2},
+                    "a comment begins here; `/` divides");
+}
+
 bool parse_expect(struct parser *p, enum tir_token_kind kind, const char *where)
 {
     if (p->panic)
@@ -94,6 +108,8 @@ bool parse_expect(struct parser *p, enum tir_token_kind kind, const char *where)
     if (parse_accept(p, kind))
         return true;
     parse_unexpected(p, tir_str_format(&p->cx->arena, "%s %s", tir_token_text(kind), where).ptr);
+    if (kind == TIR_TOK_SEMI || kind == TIR_TOK_RPAREN || kind == TIR_TOK_RBRACKET)
+        help_with_comment(p);
     return false;
 }
 

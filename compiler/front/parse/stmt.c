@@ -12,17 +12,7 @@ static struct ast_stmt *new_stmt(struct parser *p, enum ast_stmt_kind kind)
 
 void parse_end(struct parser *p)
 {
-    const uint32_t end = p->previous.span.end;
-    const bool reports = !p->panic;
-    if (parse_expect(p, TIR_TOK_SEMI, "after the statement") || !reports)
-        return;
-    const struct tir_source_file *file = p->lexer.file;
-    uint32_t at = end - file->base;
-    while (file->text.ptr[at] == ' ')
-        at++;
-    if (strncmp(file->text.ptr + at, "//", 2) == 0)
-        tir_note_at(&p->cx->diags, (struct tir_span){file->base + at, file->base + at + 2},
-                    "a comment begins here; `/` divides");
+    parse_expect(p, TIR_TOK_SEMI, "after the statement");
 }
 
 // NAME, NAME = e, NAME(e): how a loop is compiled.
