@@ -324,6 +324,28 @@ static bool less_int(bool is_unsigned, int64_t a, int64_t b)
     return is_unsigned ? (uint64_t)a < (uint64_t)b : a < b;
 }
 
+// x without what a sign adds to it.
+static uint64_t bits_of(enum tir_elem elem, uint64_t x)
+{
+    return x << (64 - tir_elems[elem].bits) >> (64 - tir_elems[elem].bits);
+}
+
+static uint32_t count_ones(uint64_t x)
+{
+    uint32_t count = 0;
+    for (; x; x &= x - 1)
+        count++;
+    return count;
+}
+
+static uint32_t width_of(uint64_t x) // up to its first 1
+{
+    uint32_t width = 0;
+    for (; x; x >>= 1)
+        width++;
+    return width;
+}
+
 // clang-format off
 static bool apply_int(enum tir_op op, enum tir_elem elem, int64_t a, int64_t b, int64_t *out)
 {
@@ -351,6 +373,8 @@ static bool apply_int(enum tir_op op, enum tir_elem elem, int64_t a, int64_t b, 
     case TIR_OP_NOT: r = elem == TIR_BOOL ? !a : ~a; break;
     case TIR_OP_SHL: r = y >= tir_elems[elem].bits ? 0 : (int64_t)(x << y); break;
     case TIR_OP_SHR: r = shift_right(elem, a, y); break;
+    case TIR_OP_POPCOUNT: r = count_ones(bits_of(elem, x)); break;
+    case TIR_OP_LEADING_ZEROS: r = tir_elems[elem].bits - width_of(bits_of(elem, x)); break;
     default: return false;
     }
     *out = tir_number_wrap(elem, r);

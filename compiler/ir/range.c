@@ -213,6 +213,9 @@ static struct known evaluate(struct tir_ranges *r, const struct tir_inst *inst)
         return (struct known){0, 15, 1};
     case TIR_OP_ALIGNMENT:
         return (struct known){0, 16, 1};
+    case TIR_OP_POPCOUNT:
+    case TIR_OP_LEADING_ZEROS:
+        return (struct known){0, tir_elems[t->elem].bits, 1};
     case TIR_OP_STRIDE:
         return f->facts & TIR_FACT_INDEX32 ? (struct known){INT32_MIN, INT32_MAX, 1} : anything(t);
     case TIR_OP_IOTA:

@@ -140,6 +140,13 @@ static V int_operation(struct emit *e, const struct tir_inst *inst, const V *in,
         return LLVMBuildNot(e->b, a, "");
     case TIR_OP_NEG:
         return LLVMBuildNeg(e->b, a, "");
+    case TIR_OP_POPCOUNT:
+        return tir_emit_unary(e, "llvm.ctpop", a);
+    case TIR_OP_LEADING_ZEROS: {
+        LLVMTypeRef type = LLVMTypeOf(a);
+        return tir_llvm_call(e->ll, "llvm.ctlz", &type, 1,
+                             (V[]){a, LLVMConstInt(e->ll->i1, 0, false)}, 2);
+    }
     case TIR_OP_ABS: {
         LLVMTypeRef type = LLVMTypeOf(a);
         return sign ? tir_llvm_call(e->ll, "llvm.abs", &type, 1,
@@ -158,6 +165,12 @@ static bool is_low_enough(enum tir_op op)
            op == TIR_OP_OR || op == TIR_OP_XOR || op == TIR_OP_NOT || op == TIR_OP_NEG;
 }
 
+// Whether it counts bits, of which a narrow operand has fewer.
+static bool counts_bits(enum tir_op op)
+{
+    return op == TIR_OP_POPCOUNT || op == TIR_OP_LEADING_ZEROS;
+}
+
 static bool are_narrow(const struct emit *e, const struct tir_inst *inst, uint32_t from)
 {
     for (uint32_t i = from; i < inst->operand_count; i++)
@@ -170,7 +183,7 @@ static void emit_integer(struct emit *e, const struct tir_inst *inst)
 {
     const struct tir_value *result = inst->results[0];
     bool inputs = are_narrow(e, inst, 0), output = e->slots[result->id].narrow;
-    bool half = output && (inputs || is_low_enough(inst->op));
+    bool half = output && (inputs || is_low_enough(inst->op)) && !counts_bits(inst->op);
     V in[3] = {0};
     for (uint32_t i = 0; i < inst->operand_count; i++)
         in[i] =
