@@ -87,8 +87,8 @@ static void branch(struct sync_run *r, struct sync_agent *a, const struct tir_in
         const bool both = tir_sync_is_apart(r->p, inst, &cond);
         note_data(r, inst, &cond, &within);
         const bool yes = both || tir_sync_decide(r, &cond, 2);
-        if (both || !yes)
-            enter_branch(r, a, inst, 1, &within);
+        if ((both || !yes) && enter_branch(r, a, inst, 1, &within))
+            top(a)->is_other = both;
         if (yes)
             enter_branch(r, a, inst, 0, &within);
         return;
@@ -103,13 +103,43 @@ static void branch(struct sync_run *r, struct sync_agent *a, const struct tir_in
         top(a)->lies_on = both;
 }
 
+static bool is_one_value(const struct sync_agent *a, const struct sync_value *x,
+                         const struct sync_value *y)
+{
+    if (x->kind != y->kind || x->kind != SYNC_EACH)
+        return x->kind == y->kind && x->number == y->number;
+    return memcmp(x->each, y->each, a->warps * SYNC_LANES * sizeof *x->each) == 0;
+}
+
+static uint64_t key_of(const struct tir_inst *inst, const struct sync_value *v)
+{
+    return tir_sync_mix(v->kind, v->kind == SYNC_EACH ? inst->id : (uint64_t)v->number);
+}
+
+// What an if gives that each thread takes by its own data: the one or the other.
+static struct sync_value either_of(struct sync_run *r, struct sync_agent *a,
+                                   const struct tir_inst *inst, struct sync_value x,
+                                   struct sync_value y)
+{
+    const bool are_numbers = x.kind == SYNC_INT || x.kind == SYNC_EACH || x.kind == SYNC_SYMBOL;
+    if (!are_numbers || is_one_value(a, &x, &y))
+        return y;
+    const struct sync_value cond = tir_sync_value(r, a, inst->operands[0]);
+    const uint64_t key = tir_sync_mix(key_of(inst, &x), key_of(inst, &y));
+    return sync_symbol(tir_sync_mix(key, (uint64_t)cond.number), SYNC_EVERY_LANE);
+}
+
 static void end_branch(struct sync_run *r, struct sync_agent *a, const struct sync_frame *f)
 {
     const struct tir_inst *yield = tir_yield_of(f->block);
     for (uint32_t i = 0; i < f->owner->result_count; i++) {
         const struct tir_value *to = f->owner->results[i];
         struct sync_value x = tir_sync_value(r, a, yield->operands[i]);
-        set_slot(a, to, f->merges ? tir_sync_merged(r, a, &f->lanes, a->slots[to->id], x) : x);
+        if (f->merges)
+            x = tir_sync_merged(r, a, &f->lanes, a->slots[to->id], x);
+        else if (f->is_other)
+            x = either_of(r, a, f->owner, a->slots[to->id], x);
+        set_slot(a, to, x);
     }
 }
 

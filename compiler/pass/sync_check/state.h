@@ -212,6 +212,7 @@ struct sync_frame {               // a block that is being run
     uint32_t round;
     uint32_t start;                // a number of its own
     bool merges;                   // an if whose other block ran for other lanes
+    bool is_other;                 // an if whose first block ran too: data of each thread decides
     uint32_t lies_on;              // frames of the if's other block that are right below; 0: none
     const struct tir_inst *stands; // the warp_sync at which its lanes wait for others; NULL: none
 };
