@@ -138,6 +138,8 @@ static void widened_loads(void **state)
     expect_fault(WIDENED("0xffff", "%r1, %r2, %r3, %r4"), "uninitialised shared load of 16 bytes");
     expect_fault(WIDENED("0x10ff", "%r1, %r2, %r3, %r4"), "uninitialised shared load of 1 bytes");
     expect_fault(WIDENED("0x1ffff", "%r1, %r2, %r3, %r4"), "uninitialised shared load of 16 bytes");
+    // It is not so: what it says to be unused is stored.
+    expect_fault(WIDENED("0xfff", "%r1, %r2, %r4, %r3"), "undefined value is stored");
 #undef WIDENED
 }
 

@@ -12,7 +12,8 @@
 // bit fields can be set one after another. Instructions that move bits are executed again with
 // these bits inverted: what differs then is undefined. Any other one's result is so as a whole.
 //
-// In shared and global memory the load itself is reported (mem.c).
+// In shared and global memory the load itself is reported (mem.c), but for bytes that the compiler
+// says to be unused: these are followed, too.
 //
 // While a register of the warp is undefined, the operands of every instruction are tested.
 #ifndef EMU_UNDEFINED_H

@@ -357,12 +357,14 @@ EMU_RUN(ld)
         const struct emu_cell cell = in->target ? resolve_used(w, in, i, address[i])
                                                 : emu_resolve(w, i, (enum emu_space)in->space,
                                                               address[i], size * count, EMU_LOAD);
-        const bool is_local = cell.shadow && !cell.map && w->launch->emu->options.check;
+        const bool is_local = !cell.map, checks = cell.shadow && w->launch->emu->options.check;
         for (uint32_t k = 0; k < count; k++) {
-            if (is_local && !emu_all_set(cell.shadow + k * size, size)) {
+            if (checks && (is_local || in->target) && !emu_all_set(cell.shadow + k * size, size)) {
                 uint8_t bits[16], wide[16];
-                for (uint32_t b = 0; b < size; b++)
-                    bits[b] = emu_unset_bits(cell.shadow[k * size + b]);
+                for (uint32_t b = 0; b < size; b++) {
+                    const uint8_t mark = cell.shadow[k * size + b];
+                    bits[b] = is_local ? emu_unset_bits(mark) : mark == EMU_SET ? 0 : 0xff;
+                }
                 widen(wide, width, bits, size, is_signed);
                 undefined[k][i] = 0;
                 memcpy(&undefined[k][i], wide, width < 8 ? width : 8);
