@@ -121,11 +121,19 @@ void tir_sync_sort_points(int64_t *points, uint32_t count)
         }
 }
 
-// Has each thread an element of its own?
-static bool are_apart(const struct sync_record *access)
+// Does data of each thread decide where it is? Then the remainders alone tell threads apart.
+static bool is_by_own_data(const struct sync_record *access)
 {
-    for (uint32_t i = 1; i < access->point_count; i++)
-        if (element_at(access->points[i]) == element_at(access->points[i - 1]))
+    return access->modulus && !access->base;
+}
+
+// Has each thread an element of its own?
+static bool are_apart(struct sync_run *r, const struct sync_record *access)
+{
+    const bool own = is_by_own_data(access);
+    const struct sync_record x = own ? tir_sync_remainders(r, access, access->modulus) : *access;
+    for (uint32_t i = 1; i < x.point_count; i++)
+        if (element_at(x.points[i]) == element_at(x.points[i - 1]))
             return false;
     return true;
 }
@@ -181,8 +189,8 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
     access->points = points;
     access->point_count = n;
     access->exact = true;
-    if (each)
-        access->same = are_apart(access) ? same | 1 : 0;
+    if (each && !is_by_own_data(access)) // else threads of other agents may be there, too
+        access->same = are_apart(r, access) ? same | 1 : 0;
     if (inst->op == TIR_OP_STORE && all && r->p->roots.at[of->root].is_tensor)
         access->keys = tir_sync_keys(r->p, inst->operands[TIR_STORE_VALUE]);
     if ((access->keys && access->keys->by_round) || r->p->first_spot[inst->id])
@@ -195,8 +203,8 @@ void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
                           const struct sync_buffer *of, const struct sync_record *access)
 {
     bool equal = false, asked = false;
-    if (access->modulus && !access->base) {
-        if (!are_apart(access))
+    if (is_by_own_data(access)) {
+        if (!are_apart(r, access))
             tir_sync_unchecked(r->p, store, SYNC_BY_DATA);
         return;
     }

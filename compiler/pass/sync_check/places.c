@@ -155,8 +155,8 @@ int64_t *tir_sync_places(struct sync_run *r, const struct sync_agent *a,
 }
 
 // The points, with remainders for elements.
-static struct sync_record remainders_of(struct sync_run *r, const struct sync_record *record,
-                                        int64_t modulus)
+struct sync_record tir_sync_remainders(struct sync_run *r, const struct sync_record *record,
+                                       int64_t modulus)
 {
     struct sync_record out = *record;
     int64_t *points = arena_array(r->arena, int64_t, record->point_count + 1);
@@ -177,6 +177,7 @@ bool tir_sync_may_meet(struct sync_run *r, const struct sync_root *root,
     int64_t modulus = (int64_t)tir_gcd((uint64_t)old->modulus, (uint64_t)now->modulus);
     if (!modulus || !old->points || !now->points)
         return false;
-    struct sync_record a = remainders_of(r, old, modulus), b = remainders_of(r, now, modulus);
+    const struct sync_record a = tir_sync_remainders(r, old, modulus);
+    const struct sync_record b = tir_sync_remainders(r, now, modulus);
     return tir_sync_points_meet(root, &a, &b, pairs);
 }

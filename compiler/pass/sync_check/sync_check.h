@@ -156,6 +156,9 @@ void tir_sync_follow_symbol(struct sync_run *r, const struct sync_agent *a,
 int64_t *tir_sync_places(struct sync_run *r, const struct sync_agent *a,
                          const struct tir_inst *inst, const struct sync_buffer *of,
                          struct sync_record *record);
+// The record, with what its elements leave when they are divided by the modulus.
+struct sync_record tir_sync_remainders(struct sync_run *r, const struct sync_record *record,
+                                       int64_t modulus);
 // Whether data may bring two threads of such a pair to one element.
 bool tir_sync_may_meet(struct sync_run *r, const struct sync_root *root,
                        const struct sync_record *old, const struct sync_record *now,
