@@ -94,7 +94,7 @@ static struct sync_linear begin_of(struct sync_ask *a, const struct sync_part *p
 static struct sync_part demand_part(struct sync_ask *a, const struct sync_spot *spot,
                                     struct sync_linear *begin)
 {
-    const struct sync_part part = tir_sync_part_of(spot);
+    const struct sync_part part = *spot->part;
     tir_sync_take_thread(a);
     tir_sync_along(a, &a->thread, 0, (int64_t)a->p->threads - 1, 0);
     for (uint32_t d = 0; d < part.root->type->rank && !part.vague; d++)
@@ -175,7 +175,8 @@ static void demand_slot(struct sync_ask *a, const struct sync_goal *goal)
             tir_sync_equal(a, tir_sync_linear(a, owner->regions[0]->args[0]),
                            tir_sync_linear(a, owner->operands[TIR_FOR_BEGIN]));
     demand_part(a, goal->spots[0], begin);
-    tir_sync_equal(a, begin[goal->axis], constant(goal->number));
+    tir_sync_equal(a, goal->inst ? tir_sync_linear(a, goal->inst->results[0]) : begin[goal->axis],
+                   constant(goal->number));
 }
 
 void tir_sync_demand_meeting(struct sync_ask *a, const struct sync_goal *goal)

@@ -77,18 +77,21 @@ static void add(struct spots *s, const struct tir_inst *by, struct tir_value *bu
 {
     struct sync_spot spot = {
         .by = by, .buffer = buffer, .access = (uint8_t)access, .sliced = sliced};
+    struct sync_part part;
     if (sliced && is_single(s->p, by)) {
         spot.single = true;
         if (is_by_data(s->p, by, &spot.moves))
             return;
+        part = tir_sync_part_of(&spot);
     } else {
         if (!buffer || !tir_type_is_buffer(buffer->type) || !is_by_hand(s->p, buffer))
             return;
-        const struct sync_part part = tir_sync_part_of(&spot);
+        part = tir_sync_part_of(&spot);
         spot.moves = tir_sync_is_moved(s->p, &part);
         if (is_of_data(s->p, &part, spot.moves))
             return;
     }
+    spot.part = tir_arena_copy(s->p->cx->scratch, &part, sizeof part);
     vec_push(s->p->cx->scratch, &s->found, spot);
 }
 
@@ -193,8 +196,7 @@ bool tir_sync_moves(const struct sync_program *p, const struct tir_inst *inst)
 // Of this root, as far as the text tells?
 static bool is_of(const struct sync_spot *spot, const struct sync_root *root)
 {
-    const struct sync_part part = tir_sync_part_of(spot);
-    return part.vague || part.root == root->alloc;
+    return spot->part->vague || spot->part->root == root->alloc;
 }
 
 static void note_spots(struct sync_run *r, uint32_t x, uint32_t y, bool is_one_round,
@@ -279,13 +281,12 @@ static void add_part(struct sync_program *p, const struct sync_part *part, uint3
 bool tir_sync_are_alike(struct sync_program *p, const struct sync_spot *x,
                         const struct sync_spot *y)
 {
-    const struct sync_part first = tir_sync_part_of(x), second = tir_sync_part_of(y);
-    if (first.vague || second.vague)
+    if (x->part->vague || y->part->vague)
         return false;
-    for (uint32_t d = 0; d < first.root->type->rank; d++) {
+    for (uint32_t d = 0; d < x->part->root->type->rank; d++) {
         struct parts of_x = {.count = 0}, of_y = {.count = 0};
-        add_part(p, &first, d, &of_x);
-        add_part(p, &second, d, &of_y);
+        add_part(p, x->part, d, &of_x);
+        add_part(p, y->part, d, &of_y);
         if (of_x.mixed || of_y.mixed || !have_equal_parts(&of_x, &of_y))
             return false;
     }

@@ -27,7 +27,8 @@ struct meetings {
     uint32_t without_count;
     const uint32_t *positions; // in the text, by instruction id
     uint32_t replays, asked;
-    bool is_short; // something was not asked, for want of questions
+    bool is_short;   // something was not asked, for want of questions
+    bool is_refused; // a question was
     enum sync_outcome outcome;
 };
 
@@ -37,8 +38,10 @@ static enum sync_answer ask(struct meetings *m, struct sync_goal goal)
     struct sync_goal goals[1 + MOST_BRANCHES] = {goal};
     enum sync_answer answer;
     struct sync_plan *s = m->s;
-    if (m->replays >= MOST_REPLAYS || m->asked >= MOST_ASKED)
+    if (m->replays >= MOST_REPLAYS || m->asked >= MOST_ASKED) {
+        m->is_refused = true;
         return SYNC_UNSOLVED;
+    }
     m->asked++;
     memcpy(goals + 1, m->without, m->without_count * sizeof *goals);
     tir_plan_set_args(s, s->p->depth, tir_plan_waves_of(s, s->p->depth));
@@ -78,15 +81,15 @@ static bool ask_for_threads(struct meetings *m, struct sync_goal goal, uint8_t p
 // tile that is there again may be the same threads' own.
 static bool ask_for_parts(struct meetings *m, struct sync_goal goal)
 {
-    const struct sync_part x = tir_sync_part_of(goal.spots[0]), y = tir_sync_part_of(goal.spots[1]);
+    const struct sync_part *x = goal.spots[0]->part, *y = goal.spots[1]->part;
     goal.kind = SYNC_TOUCH;
     goal.number = 0;
     enum sync_answer answer = ask(m, goal);
-    if (answer == SYNC_NEVER || x.vague || y.vague)
+    if (answer == SYNC_NEVER || x->vague || y->vague)
         return answer == SYNC_NEVER;
     bool known = answer != SYNC_UNSOLVED;
-    for (uint32_t d = 0; d < x.root->type->rank; d++)
-        for (uint32_t k = 1; k <= 2 && tir_sync_may_shift(&x, &y, d); k++) {
+    for (uint32_t d = 0; d < x->root->type->rank; d++)
+        for (uint32_t k = 1; k <= 2 && tir_sync_may_shift(x, y, d); k++) {
             goal.number = 2 * d + k;
             if (m->outcome == SYNC_GOING)
                 known &= ask(m, goal) != SYNC_UNSOLVED;
@@ -179,32 +182,125 @@ static bool is_asked_before(const struct sync_program *p, uint32_t spot,
                             const struct sync_part *part, uint32_t d)
 {
     for (uint32_t i = 0; i < spot; i++) {
-        const struct sync_part other = tir_sync_part_of(&p->spots[i]);
-        if (p->spots[i].moves && is_same_sum(part, &other, d))
+        if (p->spots[i].moves && is_same_sum(part, p->spots[i].part, d))
             return true;
     }
     return false;
 }
 
-// A slot of a few that an argument gives: with each of them. The rounds after the first may come to
-// the slots in another way, as (r + n) % 4 and (r + 2 * n) % 4, which are one for 0 and 4.
-static void ask_for_slots(struct meetings *m)
+// One of a few numbers that arguments give, and that says where a spot is: the index of a slot, or
+// what a division leaves, as (r + n) % 4 * 64.
+struct slot {
+    struct sync_goal goal; // with each number below `count`
+    const struct tir_value *root;
+    int64_t count;
+};
+
+struct slots {
+    struct meetings *m;
+    struct bitset seen; // values
+    VEC(struct slot) found;
+};
+
+// Do arguments decide about it, that decide about no loop?
+static bool is_moved(const struct slots *s, const struct sync_part *part,
+                     struct tir_value *const *at, uint32_t count)
 {
-    const struct sync_program *p = m->s->p;
+    struct sync_part alone = {.root = part->root, .count = {count}};
+    memcpy(alone.at[0], at, count * sizeof *at);
+    return tir_sync_is_moved(s->m->s->p, &alone);
+}
+
+static int64_t count_of_rests(const struct tir_inst *inst)
+{
+    int64_t by;
+    if ((inst->op != TIR_OP_REM && inst->op != TIR_OP_AND) ||
+        !tir_is_const_int(inst->operands[1], &by))
+        return 0;
+    by += inst->op == TIR_OP_AND;
+    return by > 1 && by <= MOST_SLOTS && (inst->op == TIR_OP_REM || !(by & (by - 1))) ? by : 0;
+}
+
+static void add_rests(struct slots *s, const struct sync_spot *spot, const struct sync_part *part,
+                      struct tir_value *v)
+{
+    const struct tir_inst *inst = v->kind == TIR_VALUE_RESULT ? v->def : NULL;
+    if (!inst || !tir_has_trait(inst, TIR_PURE) || inst->region_count ||
+        !bitset_insert(&s->seen, v->id))
+        return;
+    const struct sync_goal goal = {.kind = SYNC_SLOT, .spots = {spot}, .inst = inst};
+    const struct slot slot = {goal, part->root, count_of_rests(inst)};
+    if (!slot.count)
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            add_rests(s, spot, part, inst->operands[i]);
+    else if (is_moved(s, part, &v, 1))
+        vec_push(s->m->s->p->cx->scratch, &s->found, slot);
+}
+
+static void find_slots(struct slots *s)
+{
+    const struct sync_program *p = s->m->s->p;
     for (uint32_t i = 0; i < p->spot_count; i++) {
-        const struct sync_part part = tir_sync_part_of(&p->spots[i]);
-        const struct tir_type *t = part.root->type;
-        if (part.vague || t->space == TIR_SPACE_GLOBAL || !tir_sync_is_moved(p, &part))
+        const struct sync_part *part = p->spots[i].part;
+        const struct tir_type *t = part->root->type;
+        if (part->vague || t->space == TIR_SPACE_GLOBAL || !tir_sync_is_moved(p, part))
             continue;
         for (uint32_t d = 0; d < t->rank; d++) {
-            const bool has_slots = part.size[d] == 1 && t->shape[d] <= MOST_SLOTS && part.count[d];
-            struct sync_goal goal = {.kind = SYNC_SLOT, .spots = {&p->spots[i]}, .axis = d};
-            if (!has_slots || is_asked_before(p, i, &part, d))
-                continue;
-            for (; goal.number < t->shape[d] && m->outcome == SYNC_GOING; goal.number++)
-                ask(m, goal);
+            const struct sync_goal goal = {.kind = SYNC_SLOT, .spots = {&p->spots[i]}, .axis = d};
+            const struct slot slot = {goal, part->root, t->shape[d]};
+            const bool has_slots = part->size[d] == 1 && t->shape[d] <= MOST_SLOTS;
+            if (!has_slots)
+                for (uint32_t k = 0; k < part->count[d]; k++)
+                    add_rests(s, &p->spots[i], part, part->at[d][k]);
+            else if (is_moved(s, part, part->at[d], part->count[d]) &&
+                     !is_asked_before(p, i, part, d))
+                vec_push(p->cx->scratch, &s->found, slot);
         }
     }
+}
+
+// Asks for those of different buffers at once, and one by one where not all can be.
+static void ask_for_group(struct meetings *m, const struct sync_goal *goals, uint32_t count)
+{
+    memcpy(m->without, goals + 1, (count - 1) * sizeof *goals);
+    m->without_count = count - 1;
+    const bool all = ask(m, goals[0]) == SYNC_SOLVED;
+    m->without_count = 0;
+    for (uint32_t i = 0; i < count && !all && count > 1 && m->outcome == SYNC_GOING; i++)
+        ask(m, goals[i]);
+}
+
+// With each of a few numbers that arguments give. The rounds after the first may come to the slots
+// in another way, as (r + n) % 4 and (r + 2 * n) % 4, which are one for 0 and 4.
+static void ask_for_slots(struct meetings *m)
+{
+    struct sync_program *p = m->s->p;
+    struct slots s = {.m = m, .seen = bitset_new(p->cx->scratch, p->f->value_count)};
+    find_slots(&s);
+    bool *asked = arena_array(p->cx->scratch, bool, s.found.len + 1);
+    for (int64_t number = 0; number < MOST_SLOTS; number++) {
+        memset(asked, 0, s.found.len * sizeof *asked);
+        for (uint32_t i = 0; i < s.found.len && m->outcome == SYNC_GOING; i++) {
+            struct sync_goal goals[1 + MOST_BRANCHES];
+            uint32_t count = 0;
+            if (asked[i])
+                continue;
+            struct bitset roots = bitset_new(p->cx->scratch, p->f->value_count);
+            for (uint32_t k = i; k < s.found.len && count <= MOST_BRANCHES; k++) {
+                const struct slot *slot = &s.found.at[k];
+                if (asked[k] || number >= slot->count || !bitset_insert(&roots, slot->root->id))
+                    continue;
+                asked[k] = true;
+                goals[count] = slot->goal;
+                goals[count++].number = number;
+            }
+            if (count)
+                ask_for_group(m, goals, count);
+        }
+    }
+    if (m->outcome == SYNC_GOING && m->is_refused)
+        tir_sync_unchecked_at(p, p->f->span,
+                              STR("arguments decide about more places than are asked for"));
 }
 
 // What orders accesses that come before it and accesses that come after it.
@@ -266,9 +362,8 @@ static bool is_beside(const struct tir_inst *branch, const struct tir_inst *inst
 
 static bool may_conflict(const struct sync_spot *x, const struct sync_spot *y)
 {
-    const struct sync_part of_x = tir_sync_part_of(x), of_y = tir_sync_part_of(y);
     const bool stores = x->access == SYNC_WRITE || x->access != y->access;
-    return stores && tir_sync_may_share(&of_x, &of_y);
+    return stores && tir_sync_may_share(x->part, y->part);
 }
 
 static bool has_left(struct meetings *m)

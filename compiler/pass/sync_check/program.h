@@ -67,6 +67,7 @@ struct sync_spot {
     bool sliced;              // by the indices of `by`
     bool single;              // threads name elements one by one
     bool moves;               // a setting decides where it is
+    const struct sync_part *part;
 };
 
 // Where a spot is: along each dimension of the root a sum, and how many elements (part.c).

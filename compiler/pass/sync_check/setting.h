@@ -30,7 +30,8 @@ enum sync_goal_kind {
     SYNC_PLACE,          // what the instruction names of a buffer is in the buffer
     SYNC_MEET,           // two threads touch one element, by `spots`
     SYNC_TOUCH,          // the same, of spots of which one is more than single elements
-    SYNC_SLOT,           // in the first rounds, spots[0] begins at `number` along dimension `axis`
+    SYNC_SLOT,           // in the first rounds, `inst`, of the place of spots[0], gives `number`,
+                         // or, without one, spots[0] begins there along dimension `axis`
     SYNC_CTA,            // the CTA has this number along the axis
     SYNC_GRID            // the grid has so many CTAs
 };
