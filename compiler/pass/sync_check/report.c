@@ -48,7 +48,8 @@ static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct
     struct tir_arena *arena = p->f->module->arena;
     const struct tir_inst *by = assumed_by(p, at, other), *orders = p->orders;
     if (!orders && p->flags && tir_ops[at->op].has_ref &&
-        bitset_has(&p->tensors, tir_ref_base(at)->id) && tir_sync_may_be_told(p, at))
+        bitset_has(&p->tensors, tir_ref_base(at)->id) &&
+        (tir_sync_may_be_told(p, at) || (other && tir_sync_may_be_told(p, other))))
         orders = p->flags;
     if (!by && !orders)
         return false;
