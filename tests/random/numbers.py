@@ -12,9 +12,9 @@ computed the bits are not compared, nor are quotients of f32, which may be appro
 
 import pathlib
 import random
-import struct
 import sys
 
+import npy
 import seeds
 
 ARCHS = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
@@ -27,7 +27,6 @@ ALL = {**COMPUTED, **NARROW}
 FORMATS = {8: [(4, 3), (5, 2), (3, 2), (2, 3), (2, 1)], 16: [(5, 10), (8, 7)], 32: [(8, 23), (8, 10)], 64: [(11, 52)]}
 # Distances from the exponent of 1 at which some type ends or becomes subnormal.
 STEPS = [-149, -134, -133, -127, -126, -25, -24, -17, -16, -15, -14, -10, -9, -7, -6, -2, -1, 0, 1, 2, 4, 7, 8, 9, 15, 16, 31, 32, 63, 64]
-CODES = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 def hard_float(rng, bits):
@@ -166,13 +165,6 @@ class Program:
         return f"kernel k({', '.join(tensors)}){clauses}\n{{\n    {around}\n{body}\n    }}\n}}\n"
 
 
-def write_npy(path, bits, numbers):
-    header = f"{{'descr': '{'|' if bits == 8 else '<'}u{bits // 8}', 'fortran_order': False, 'shape': ({len(numbers)},), }}"
-    header += " " * (-(len(header) + 11) % 64) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
-                     + struct.pack(f"<{len(numbers)}{CODES[bits]}", *numbers))
-
-
 def draw(seed):
     program = Program(seed)
     return program.text(), program.inputs, seed
@@ -183,7 +175,7 @@ def run(tirc, path, inputs, seed):
     given = []
     for name, bits in sorted(inputs.items()):
         file = pathlib.Path(path.parent, f"{name}.npy")
-        write_npy(file, bits, [hard_bits(rng, bits) for _ in range(ELEMENTS)])
+        npy.write(file, bits, [hard_bits(rng, bits) for _ in range(ELEMENTS)])
         given.append(f"{name}=@{file}")
     return seeds.failure([tirc, "run", str(path), f"--arch={ARCHS[seed % len(ARCHS)]}", "--device=emu", "--check=0",
                           f"N={ELEMENTS}", *given])
