@@ -4,21 +4,25 @@
 
 #include "pass/sync_check/linear.h"
 
+// How many elements a buffer has along dimension d.
+static struct sync_linear extent_of(struct sync_ask *a, const struct tir_value *buffer, uint32_t d)
+{
+    const struct tir_func *f = a->p->f;
+    const struct tir_param *param = tir_param_of(f, buffer);
+    if (!param)
+        return constant(buffer->type->shape[d]);
+    return param->dims[d].dim < 0 ? constant(param->dims[d].constant)
+                                  : tir_sync_linear(a, f->dims[param->dims[d].dim].value);
+}
+
 // Where thread by thread an element of a buffer is, in the buffer.
 static void demand_element(struct sync_ask *a, const struct tir_inst *inst, struct sync_linear *at)
 {
-    const struct tir_func *f = a->p->f;
     const struct tir_value *base = tir_ref_base(inst);
-    const struct tir_param_dim *dims = NULL;
-    for (uint32_t i = 0; i < f->param_count; i++)
-        dims = f->params[i].value == base ? f->params[i].dims : dims;
     for (uint32_t d = 0; d < base->type->rank; d++) {
-        struct sync_linear extent = !dims ? tir_sync_constant(base->type->shape[d])
-                                    : dims[d].dim < 0
-                                        ? tir_sync_constant(dims[d].constant)
-                                        : tir_sync_linear(a, f->dims[dims[d].dim].value);
+        const struct sync_linear extent = extent_of(a, base, d);
         at[d] = tir_sync_linear(a, tir_ref_indices(inst)[d]);
-        tir_sync_at_least(a, at[d], tir_sync_constant(0), 0);
+        tir_sync_at_least(a, at[d], constant(0), 0);
         tir_sync_at_least(a, extent, at[d], 1);
     }
 }
@@ -101,18 +105,6 @@ static struct sync_part demand_part(struct sync_ask *a, const struct sync_spot *
         begin[d] = begin_of(a, &part, d);
     tir_sync_demand_block(a, spot->by->block, false);
     return part;
-}
-
-static struct sync_linear extent_of(struct sync_ask *a, const struct tir_value *root, uint32_t d)
-{
-    const struct tir_func *f = a->p->f;
-    for (uint32_t i = 0; i < f->param_count; i++) {
-        const struct tir_param_dim *dims = f->params[i].dims;
-        if (f->params[i].value == root)
-            return dims[d].dim < 0 ? constant(dims[d].constant)
-                                   : tir_sync_linear(a, f->dims[dims[d].dim].value);
-    }
-    return constant(root->type->shape[d]);
 }
 
 // The element that both have, along a dimension: x, or one of `size` from x on.
