@@ -499,6 +499,14 @@ void tir_range_get(const struct tir_ranges *ranges, const struct tir_value *v, i
     *high = k.high;
 }
 
+bool tir_range_is_exact(const struct tir_ranges *ranges, const struct tir_inst *sum)
+{
+    const struct known all = anything(sum->results[0]->type);
+    const struct known k =
+        arithmetic(sum, get(ranges, sum->operands[0]), get(ranges, sum->operands[1]));
+    return k.low <= k.high && k.low >= all.low && k.high <= all.high;
+}
+
 bool tir_range_has_no_sign(const struct tir_ranges *ranges, const struct tir_value *v)
 {
     return has_no_sign(ranges, v);

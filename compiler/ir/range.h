@@ -13,6 +13,8 @@ struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func
 // integer: the whole of int64.
 void tir_range_get(const struct tir_ranges *ranges, const struct tir_value *v, int64_t *low,
                    int64_t *high);
+// Does a sum or difference of integers stay within its type, whatever its operands are?
+bool tir_range_is_exact(const struct tir_ranges *ranges, const struct tir_inst *sum);
 // Is v never negative? Unlike the interval this takes sums and products of 64 bits not to overflow:
 // it is for places in tensors.
 bool tir_range_has_no_sign(const struct tir_ranges *ranges, const struct tir_value *v);

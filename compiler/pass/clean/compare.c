@@ -78,19 +78,6 @@ static bool add_term(struct difference *d, struct tir_value *v, int8_t sign)
     return true;
 }
 
-// Does the sum or difference of two numbers stay within its type, whatever they are?
-static bool is_exact(const struct compare *c, const struct tir_inst *sum)
-{
-    int64_t low[2], high[2], least, most;
-    tir_range_get(c->ranges, sum->operands[0], &low[0], &high[0]);
-    tir_range_get(c->ranges, sum->operands[1], &low[1], &high[1]);
-    return (sum->op == TIR_OP_ADD ? tir_add_checked(low[0], low[1], &least) &&
-                                        tir_add_checked(high[0], high[1], &most)
-                                  : tir_sub_checked(low[0], high[1], &least) &&
-                                        tir_sub_checked(high[0], low[1], &most)) &&
-           fits(sum->results[0]->type, least, most);
-}
-
 // Adds the terms of v, or takes them away. False: there are too many.
 static bool add_side(struct compare *c, struct difference *d, struct tir_value *v, int8_t sign)
 {
@@ -98,7 +85,8 @@ static bool add_side(struct compare *c, struct difference *d, struct tir_value *
     if (tir_is_const_int(v, &constant)) // on the other side
         return (sign < 0 ? tir_add_checked : tir_sub_checked)(d->constant, constant, &d->constant);
     const struct tir_inst *sum = v->kind == TIR_VALUE_RESULT ? v->def : NULL;
-    if (!sum || (sum->op != TIR_OP_ADD && sum->op != TIR_OP_SUB) || !is_exact(c, sum) || !c->steps)
+    if (!sum || (sum->op != TIR_OP_ADD && sum->op != TIR_OP_SUB) || !c->steps ||
+        !tir_range_is_exact(c->ranges, sum))
         return add_term(d, v, sign);
     c->steps--;
     return add_side(c, d, sum->operands[0], sign) &&
@@ -151,10 +139,11 @@ static bool is_same(const struct difference *a, const struct difference *b)
 
 static uint64_t key_of(const struct difference *d)
 {
-    uint64_t key = d->terms[0]->type->elem;
+    uint32_t ids[MOST_TERMS];
     for (uint32_t i = 0; i < d->count; i++)
-        key = key * 1000003 + ((uint64_t)d->terms[i]->id << 2) + (uint64_t)(d->signs[i] + 1);
-    return key;
+        ids[i] = d->terms[i]->id;
+    return tir_hash_bytes(d->signs, d->count * sizeof(*d->signs),
+                          tir_hash_bytes(ids, d->count * sizeof(*ids), 0));
 }
 
 static void collect(struct compare *c, struct tir_map *groups, struct tir_inst *inst)

@@ -67,12 +67,7 @@ static const struct tir_inst *sum_within(const struct outward *o, const struct t
     const struct tir_inst *sum = sum_with_constant(is_cast ? v->def->operands[0] : v);
     if (!is_cast || !sum || sum->results[0]->type->elem != TIR_I32)
         return is_cast ? NULL : sum;
-    int64_t low, high;
-    tir_range_get(o->ranges, sum->operands[0], &low, &high);
-    const int64_t c = sum->operands[1]->constant.i;
-    const bool wraps =
-        low < INT32_MIN || high > INT32_MAX || low + c < INT32_MIN || high + c > INT32_MAX;
-    return wraps ? NULL : sum;
+    return tir_range_is_exact(o->ranges, sum) ? sum : NULL;
 }
 
 // add(round, add(thread, constant)), either way round, or sub. Gives the inner sum.
