@@ -29,7 +29,13 @@ config.substitutions += [
     ("FileCheck", os.path.join(tools, "FileCheck")),
     ("split-file", os.path.join(tools, "split-file")),
 ]
-# `not` is part of lit's own shell.
+# `not` is part of lit's own shell. LLVM's other tools are found by the list above alone: a test that
+# finds one by PATH would fail where LLVM's folder is not on it.
+config.environment["PATH"] = os.pathsep.join(
+    folder
+    for folder in os.environ["PATH"].split(os.pathsep)
+    if not folder or os.path.realpath(folder) != os.path.realpath(tools)
+)
 
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
     if name in os.environ:
