@@ -15,9 +15,13 @@
 // transposes 16-bit elements on the way to registers. For other widths, an operand whose contiguous
 // dimension is not K is transposed when it is stored, once for all products of its block and of
 // those inside that come later. The rows are swizzled so that eight of them touch all banks.
+//
+// A that warps compute stays in registers for wgmma, but where warpgroups that share its rows would
+// send it each other and have no room for copies (tir_a_is_sent).
 
 #include "pass/layout/staging.h"
 
+#include "base/bitset.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "pass/async/cp_async.h"
@@ -33,6 +37,7 @@ struct stage {
     struct tir_pass_cx *cx;
     struct tir_map swizzled, plain; // tile -> its buffer in the tile's own orientation
     struct tir_map turned;          // tile -> its buffer the other way round
+    struct bitset sent;             // results of dots whose A goes through shared memory, by id
     VEC(struct tir_inst *) stores;  // that fill these buffers
 };
 
@@ -379,7 +384,8 @@ static void stage_all(struct stage *s)
             continue;
         struct tir_value *a = inst->operands[TIR_DOT_A], *b = inst->operands[TIR_DOT_B];
         if (tir_dot_on_warpgroups(inst)) {
-            bool in_registers = tir_a_in_registers(inst);
+            const bool in_registers =
+                tir_a_in_registers(inst) && !bitset_has(&s->sent, inst->results[0]->id);
             tir_receipt_add(cx, TIR_TOPIC_DOT, inst->span,
                             "dot: wgmma %lldx%lldx%lld %s on %u warpgroups, A in %s",
                             (long long)a->type->shape[0], (long long)b->type->shape[1],
@@ -408,6 +414,10 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
     tir_map_init(&s.swizzled, cx->scratch);
     tir_map_init(&s.plain, cx->scratch);
     tir_map_init(&s.turned, cx->scratch);
+    s.sent = bitset_new(cx->scratch, f->value_count);
+    tir_foreach_inst(inst, f)
+        if (tir_dot_on_warpgroups(inst) && tir_a_is_sent(cx->scratch, f, inst))
+            bitset_insert(&s.sent, inst->results[0]->id);
     stage_all(&s);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
     const bool by_tensor_copies = tir_has_warpgroup_dot(f);

@@ -297,7 +297,7 @@ bool tir_is_for_puts(const struct tir_func *f, struct tir_arena *scratch,
             if (!v || (!is_read && !bitset_has(&from, v->id)))
                 continue;
             if (!is_read && inst->op == TIR_OP_STORE && i == TIR_STORE_VALUE &&
-                is_multiplied(f, tir_ref_base(inst)))
+                is_multiplied(f, tir_ref_base(inst)) && !tir_follows_from_products(scratch, f, v))
                 continue;
             if (is_read ? inst->op != TIR_OP_LOAD
                         : !passes_on(inst) && inst->op != TIR_OP_CONVERT_LAYOUT)

@@ -90,12 +90,12 @@ bool tir_a_in_registers(const struct tir_inst *dot)
            (!a->def || a->def->op != TIR_OP_PERMUTE);
 }
 
-// Is v computed from what products have given? Then no other role can compute it ahead.
-static bool follows_from_products(const struct plan *p, const struct tir_value *v)
+bool tir_follows_from_products(struct tir_arena *scratch, const struct tir_func *f,
+                               const struct tir_value *v)
 {
-    struct bitset seen = bitset_new(p->cx->scratch, p->f->value_count);
+    struct bitset seen = bitset_new(scratch, f->value_count);
     VEC(const struct tir_value *) work = {0};
-    vec_push(p->cx->scratch, &work, v);
+    vec_push(scratch, &work, v);
     while (work.len) {
         v = vec_pop(&work);
         if (!v || v->kind == TIR_VALUE_CONST || !bitset_insert(&seen, v->id))
@@ -104,9 +104,34 @@ static bool follows_from_products(const struct plan *p, const struct tir_value *
         if (def ? def->op == TIR_OP_DOT || def->region_count : tir_type_is_tile(v->type))
             return true;
         for (uint32_t i = 0; def && i < def->operand_count; i++)
-            vec_push(p->cx->scratch, &work, def->operands[i]);
+            vec_push(scratch, &work, def->operands[i]);
     }
     return false;
+}
+
+// Registers of a thread while all products of a round are in flight: sums, and copies of A.
+static int64_t registers_of_round(const struct tir_block *round, uint32_t warps)
+{
+    int64_t each = 0;
+    for (const struct tir_inst *dot = round->first; dot; dot = dot->next) {
+        if (!tir_dot_on_warpgroups(dot))
+            continue;
+        const struct tir_type *sums = dot->results[0]->type;
+        const uint32_t rows = tir_wgmma_row_groups(sums->shape, warps);
+        each += tir_ceil_div(tir_type_count(sums), warps * 32) +
+                tir_ceil_div(tir_pressure_of_a(dot), rows * WARPGROUP);
+    }
+    return each;
+}
+
+bool tir_a_is_sent(struct tir_arena *scratch, const struct tir_func *f, const struct tir_inst *dot)
+{
+    const uint32_t warps = tir_crew_of(f, dot).warps, groups = warps / TIR_WARPGROUP;
+    const int64_t registers = tir_role_registers(groups, TIR_ROLE_COPIES).math;
+    return tir_a_in_registers(dot) &&
+           tir_wgmma_row_groups(dot->results[0]->type->shape, warps) < groups &&
+           registers_of_round(dot->block, warps) + TIR_BUDGET_FREE_REGISTERS > registers &&
+           tir_follows_from_products(scratch, f, dot->operands[TIR_DOT_A]);
 }
 
 // The same for a loaded tile that tensor copies refuse, whose rows or elements have addresses: as
@@ -115,7 +140,7 @@ static const char *refuse_by_threads(struct plan *p, const struct tir_value *x, 
 {
     struct tir_copied copied;
     const char *why = tma;
-    if (follows_from_products(p, x) || !tir_copied_of(x, &copied))
+    if (tir_follows_from_products(p->cx->scratch, p->f, x) || !tir_copied_of(x, &copied))
         return why;
     const struct tir_value *tensor = tir_ref_base(copied.slice);
     p->work = TIR_ROLE_COMPUTES;
@@ -149,13 +174,13 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
         return "the rows of an operand are not a multiple of 32 bytes";
     const struct tir_inst *load = tir_loaded_by(v);
     if (!load) { // stored as it is needed
-        if (!follows_from_products(p, x))
+        if (!tir_follows_from_products(p->cx->scratch, p->f, x))
             p->work = TIR_MAX(p->work, work_of(p, dot, i));
         return NULL;
     }
     if (bits != 16 && (turned ? 1 - k_dim : k_dim) != 1) {
         p->asks_turns = true;
-        if (!p->turns || follows_from_products(p, x))
+        if (!p->turns || tir_follows_from_products(p->cx->scratch, p->f, x))
             return "wgmma transposes only 16-bit elements, and K is not contiguous";
         p->work = TIR_MAX(p->work, work_of(p, dot, i));
     }

@@ -22,5 +22,12 @@ struct tir_inst *tir_loaded_by(struct tir_value *v);
 uint32_t tir_dot_swizzle(const struct tir_func *f, const struct tir_value *x);
 // Does operand a of a dot on warpgroups come from registers?
 bool tir_a_in_registers(const struct tir_inst *dot);
+// Is v computed from what products have given? Then no other role can compute it ahead.
+bool tir_follows_from_products(struct tir_arena *scratch, const struct tir_func *f,
+                               const struct tir_value *v);
+// Does it, and leaves them for shared memory? Warpgroups that share rows of the sums take the same
+// rows of A, of which each has computed a part: they send each other the rest through shared
+// memory. It stays there where registers do not suffice for the copies of a round.
+bool tir_a_is_sent(struct tir_arena *scratch, const struct tir_func *f, const struct tir_inst *dot);
 
 #endif
