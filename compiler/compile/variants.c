@@ -408,13 +408,18 @@ void tir_compile_variants(struct tir_context *cx, const struct tir_request *requ
         add_others(cx, request, kernel, f, cost);
 }
 
-// Do its tiles turn until vectors lie aligned (askew.c)?
-static bool is_askew(const struct tir_func *f)
+// What the sizes must be for which a kernel has one more variant.
+static const char *sizes_of(const struct tir_func *f)
 {
-    tir_foreach_inst(inst, f)
-        if (tir_attr_find(inst, TIR_ATTR_begins))
-            return true;
-    return false;
+    const char *sizes = "tiles are whole";
+    tir_foreach_inst(inst, f) {
+        if (!tir_attr_find(inst, TIR_ATTR_begins)) // its tiles do not turn (askew.c)
+            continue;
+        if (!tir_attr_find(inst, TIR_ATTR_wraps))
+            return "rows end a vector before their tiles and are an eighth of them";
+        sizes = "rows are an eighth of their tiles";
+    }
+    return sizes;
 }
 
 void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f)
@@ -431,10 +436,7 @@ void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f
         separator = ", ";
     }
     if (f->when_count > f->own_count) {
-        tir_text_format(out, "%s%s", separator,
-                        is_askew(f)
-                            ? "rows end a vector before their tiles and are an eighth of them"
-                            : "tiles are whole");
+        tir_text_format(out, "%s%s", separator, sizes_of(f));
         separator = ", ";
     }
     for (size_t i = 0; i < TIR_COUNT_OF(facts); i++)

@@ -84,14 +84,16 @@ static void extend_by(struct interp *in, struct places *p, const int64_t *steps,
     p->count *= size;
 }
 
-// A dimension's slice, of every n-th element.
+// A dimension's slice, of every n-th element; wraps: the attribute, or 1.
 static void extend(struct interp *in, struct places *p, uint32_t d, int64_t start, int64_t n,
-                   uint32_t size)
+                   uint32_t size, int64_t wraps)
 {
     const struct buffer *b = p->buffer;
+    const uint64_t turned = (0 - (uint64_t)start) & (uint64_t)(wraps - 1);
     int64_t *steps = arena_array(&in->scratch, int64_t, size);
     for (uint32_t j = 0; j < size; j++) {
-        int64_t index = (int64_t)((uint64_t)start + (uint64_t)n * j);
+        const uint64_t along = j < turned ? (uint64_t)j + size : j;
+        int64_t index = (int64_t)((uint64_t)start + (uint64_t)n * along);
         steps[j] = inside(index, b->shape[d]) ? index * b->stride[d] : OUTSIDE;
     }
     extend_by(in, p, steps, size);
@@ -156,7 +158,8 @@ static struct places resolve(struct interp *in, const struct tir_inst *inst)
             extend_by_tiles(in, &p, inst);
         else if (box >= 0)
             extend(in, &p, d, tir_interp_uniform(in, inst, indices[d]).i, tir_slice_stride(inst, d),
-                   (uint32_t)TIR_MAX(box, 1));
+                   (uint32_t)TIR_MAX(box, 1),
+                   d + 1 == p.buffer->rank ? tir_attr_int(inst, TIR_ATTR_wraps, 1) : 1);
         tiles_done |= box < 0;
     }
     return p;
@@ -378,7 +381,7 @@ static struct places all_of(struct interp *in, const struct buffer *b)
     struct places p = {.buffer = b, .at = arena_new(&in->scratch, int64_t), .count = 1};
     p.at[0] = b->first;
     for (uint32_t d = 0; d < b->rank; d++)
-        extend(in, &p, d, 0, 1, (uint32_t)b->shape[d]);
+        extend(in, &p, d, 0, 1, (uint32_t)b->shape[d], 1);
     return p;
 }
 

@@ -5,9 +5,9 @@
 Usage: askew_rows.py TIRC [--seed N] [--count N]
 
 Each tile has a row of tensors of several element types for itself, or a few. Its statements load rows and vectors that all rows share,
-combine them, mask them by their columns, reduce them and store rows of any type, of all rows or of the first ones, and add to a counter. Rows have any length, and tensors begin
-anywhere: so vectors of memory are cut where rows begin and end, and lie anywhere beside each other. All numbers are exact,
-and the emulator finds what is touched outside of a tensor. Seed 0 is that of the day. A failing program is printed, with
+combine them, mask them by their columns, reduce them and store rows of any type, of all rows or of the first ones, and add to a counter. Some walk longer rows in loops, with
+a tile that goes from round to round, where the order of rounds matters. Rows have any length, and tensors begin anywhere: so vectors of memory are cut where rows begin and end,
+and lie anywhere beside each other. All numbers are exact, and the emulator finds what is touched outside of a tensor. Seed 0 is that of the day. A failing program is printed, with
 the command that runs it.
 """
 
@@ -31,8 +31,11 @@ class Program:
         self.deep = rng.random() < 0.2  # tensors of three dimensions
         self.extent = rng.choice(["M"] * 6 + ["M - 1", "M / 2"])  # rows that have tiles
         self.counts = rng.random() < 0.1
+        self.walks = rng.random() < 0.4
+        self.start = "n" if self.walks else "0"  # of the columns of a slice
         self.tensors = {}
         self.values = 0
+        self.in_loop = False
 
     def tensor(self, kind, dims, direction=""):
         name = f"{kind}{len(self.tensors)}"
@@ -41,7 +44,7 @@ class Program:
 
     def row(self, name):
         row = self.rng.choice(["m", "m", "m", "m", "M - 1 - m"]) if self.rows == 1 else "m"
-        return f"{name}[{'b, ' if self.deep else ''}{row}:+{self.rows}, 0:+{self.cols}]"
+        return f"{name}[{'b, ' if self.deep else ''}{row}:+{self.rows}, {self.start}:+{self.cols}]"
 
     def direction(self):
         return "out " if self.extent == "M" else "inout "
@@ -53,7 +56,7 @@ class Program:
         rng = self.rng
         if rng.random() < 0.3 and (self.rows == 1 or self.tensors):  # the first has all rows
             name = self.tensor("W", ["N"])
-            return f"i32({name}[None, 0:+{self.cols}])"
+            return f"i32({name}[None, {self.start}:+{self.cols}])"
         name = self.tensor("X", self.rows_of())
         pad = rng.choice([None, None, 1, 3])
         part = self.row(name)
@@ -65,17 +68,74 @@ class Program:
         if self.rows > 1 and rng.random() < 0.08:  # rows that are not on their own
             return rng.choice([f"{a} + i32(sum({b}, axis = 0) % 5)", f"where(rows({a}) == 1, {a}, {b})",
                                f"where(m + rows({a}) < 3, {a}, {b})", f"{a} + i32(m % 3)"])
+        at = "n + " if self.in_loop else ""
         return rng.choice([
             f"{a} + {b}", f"{a} - {b}", f"max({a}, {b})",
             f"where({a} < {b}, {a}, {b} + 1)",
-            f"where(cols({a}) < N, {a}, {rng.randint(0, 3)})",
+            f"where({at}cols({a}) < N, {a}, {rng.randint(0, 3)})",
             f"where(cols({a}) % {rng.randint(2, 5)} == 0, {a}, {b})",
-            f"where(cols({a}) + {rng.randint(1, 40)} < N, {a}, 0)",
+            f"where({at}cols({a}) + {rng.randint(1, 40)} < N, {a}, 0)",
             f"{a} + i32({rng.choice(REDUCTIONS)}({b}) % 7)",
-            f"{a} - i32(rowsum(where(cols({b}) < N, {b}, 0)) % 5)",
+            f"{a} - i32(rowsum(where({at}cols({b}) < N, {b}, 0)) % 5)",
         ])
 
+    def statements(self, names, most):
+        lines = []
+        for _ in range(self.rng.randint(1, most)):
+            name = f"v{self.values}"
+            self.values += 1
+            lines.append(f"let {name} = {self.statement(names)};")
+            names.append(name)
+        return lines
+
+    def loads(self, names):
+        lines = []
+        for _ in range(self.rng.randint(1, 2)):
+            name = f"v{self.values}"
+            self.values += 1
+            lines.append(f"let {name} = {self.load()};")
+            names.append(name)
+        return lines
+
+    def loop(self, carried):
+        """A loop over the tiles of a row, and what it begins with. The first may be done apart."""
+        rng = self.rng
+        names = [] if carried is None or rng.random() < 0.5 else [carried]
+        self.in_loop = True
+        body = self.loads(names) + self.statements(names, 3)
+        if carried is None:
+            name = self.tensor("Y", self.rows_of(), self.direction())
+            body.append(f"{self.row(name)} = {self.tensors[name][0]}(min(max({names[-1]} + total, 0), 100));")
+        else:
+            value = rng.choice([f"{carried} + {names[-1]}", f"max({carried}, {names[-1]})", f"({carried} * 3 + {names[-1]}) % 101"])
+            body.append(f"{carried} = {value};")
+        self.in_loop = False
+        first = rng.choice([0, 0, 0, self.cols])
+        return [f"for n in range({first}, N, {self.cols}) {{", *[f"    {line}" for line in body], "}"]
+
+    def walk(self):
+        rng = self.rng
+        shape = f"{self.rows}, {self.cols}"
+        lines = [f"var sums: i32[{shape}] = {rng.randint(0, 2)};", *self.loop("sums")]
+        names = ["sums"]
+        lines += self.statements(names, 2) if rng.random() < 0.5 else []
+        lines.append(f"let total = rowsum({names[-1]} % 50) % 7;")
+        return lines + self.loop(None)
+
     def text(self):
+        lines = self.walk() if self.walks else self.whole()
+        if self.counts:
+            name = self.tensor("C", ["1"], "inout ")
+            self.tensors[name] = ("i32", ["1"], "inout ")
+            lines.append(f"atomic_add({name}[0], i32(1));")
+        tensors = ", ".join(f"{name}: {direction}{kind}[{', '.join(dims)}]"
+                            for name, (kind, dims, direction) in self.tensors.items())
+        loop = f"(b, m) in tiles(B by 1, {self.extent} by {self.rows})" if self.deep else f"m in tiles({self.extent} by {self.rows})"
+        body = "\n".join(f"        {line}" for line in lines)
+        where = "" if self.walks else f"where N <= {self.cols} "
+        return f"kernel k({tensors}) {where}threads({self.threads})\n{{\n    for {loop} {{\n{body}\n    }}\n}}\n"
+
+    def whole(self):
         rng, lines, names = self.rng, [], []
         for _ in range(rng.randint(1, 3)):
             names.append(f"v{len(names)}")
@@ -91,15 +151,7 @@ class Program:
             name = self.tensor("S", ["M"], self.direction())
             value = f"min(max(rowsum(i32({names[-1]}) + 0 * {names[0]}) % 50, 0), 50)"
             lines.append(f"{name}[m:+{self.rows}] = reshape({self.tensors[name][0]}({value}), {self.rows});")
-        if self.counts:
-            name = self.tensor("C", ["1"], "inout ")
-            self.tensors[name] = ("i32", ["1"], "inout ")
-            lines.append(f"atomic_add({name}[0], i32(1));")
-        tensors = ", ".join(f"{name}: {direction}{kind}[{', '.join(dims)}]"
-                            for name, (kind, dims, direction) in self.tensors.items())
-        loop = f"(b, m) in tiles(B by 1, {self.extent} by {self.rows})" if self.deep else f"m in tiles({self.extent} by {self.rows})"
-        body = "\n".join(f"        {line}" for line in lines)
-        return f"kernel k({tensors}) where N <= {self.cols} threads({self.threads})\n{{\n    for {loop} {{\n{body}\n    }}\n}}\n"
+        return lines
 
 
 def draw(seed):
@@ -107,6 +159,7 @@ def draw(seed):
     text, rng = program.text(), random.Random(seed + 1)
     most = program.cols
     columns = rng.choice([rng.randint(1, most), rng.randint(1, most), most, most // 8 + rng.randint(0, 20)])
+    columns += rng.randint(0, 3) * most if program.walks else 0
     sizes = [f"M={rng.randint(1, 5 if program.rows == 1 else 40)}", f"N={columns}"]
     sizes += [f"B={rng.randint(1, 3)}"] if program.deep else []
     for name, (_, dims, direction) in program.tensors.items():

@@ -34,6 +34,7 @@ bool tir_copied_of(const struct tir_value *v, struct tir_copied *copied)
     }
     struct tir_inst *load = v->def;
     if (!load || load->op != TIR_OP_LOAD || !tir_type_is_tile(v->type) ||
+        tir_attr_find(load, TIR_ATTR_wraps) || // its elements are not in order
         tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL ||
         (copied->where && copied->where->block != load->block))
         return false;

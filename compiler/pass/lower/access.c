@@ -25,6 +25,7 @@ struct side { // one dimension of the tensor
     uint32_t tile_dim;        // the tile's dimension (box != 0); of an index tile, its first
     struct tir_value *index;  // the index operand
     struct tir_value *stride; // bytes; NULL: contiguous, elements follow each other
+    struct tir_value *whole;  // where the attribute wraps counts from; NULL: there is none
     int64_t stepped_to;       // the constant that `stepped` below has
     struct lower_bound bound; // in the index type; without a position for an index tile
 };
@@ -63,6 +64,13 @@ static int64_t held_along(const struct tir_layout *l, uint32_t dim)
     return held;
 }
 
+// To a multiple of a power of two.
+static struct tir_value *rounded_up(struct lower *lo, struct tir_value *x, int64_t to)
+{
+    x = tir_binary(&lo->b, TIR_OP_ADD, x, tir_const_int(lo->f, x->type, to - 1));
+    return tir_binary(&lo->b, TIR_OP_AND, x, tir_const_int(lo->f, x->type, -to));
+}
+
 static void set_side(struct global *g, const struct tir_param *param, uint32_t t)
 {
     struct lower *lo = g->lo;
@@ -83,6 +91,8 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
         return;
     s->bound.checked = tir_lower_may_leave(lo, g->inst, s->index, extent, TIR_MAX(s->box, 1));
     struct tir_value *position = tir_lower_narrowed(lo, s->index, lo->index);
+    if (t + 1 == g->rank && tir_attr_find(g->inst, TIR_ATTR_wraps))
+        s->whole = rounded_up(lo, position, tir_attr_int(g->inst, TIR_ATTR_wraps, 1));
     if (s->box > 0 && g->layout) {
         struct tir_value *thread = tir_lower_coord(lo, g->layout, s->tile_dim);
         s->bound.is_long = held_along(g->layout, s->tile_dim) > FEW_CONSTANTS;
@@ -144,6 +154,9 @@ static void set_vector(struct global *g)
         g->past = past_of(g, is_askew ? 8 : 16);
         return;
     }
+    g->limit = "its columns turn";
+    if (s->whole)
+        return;
     uint64_t divisor = tir_range_divisor(g->lo->ranges, s->index);
     // Alignment speaks of extents that are known at launch; a constant one is looked at here.
     const struct tir_param_dim *dim = &tir_param_of(g->lo->f, g->base)->dims[g->rank - 1];
@@ -201,6 +214,23 @@ static void step_to(struct global *g, struct side *s, int64_t constant)
     s->stepped_to = constant;
 }
 
+// Of an element of a slice that wraps: those in front of `whole` lie a slice further.
+static void wrap(struct global *g, const struct side *s, int64_t constant, struct lower_place *e)
+{
+    struct lower *lo = g->lo;
+    const struct tir_type *t = s->bound.position->type;
+    struct tir_value *c = tir_const_int(lo->f, t, constant);
+    c = tir_binary(&lo->b, TIR_OP_ADD, s->bound.position, c);
+    struct tir_value *choice[] = {tir_binary(&lo->b, TIR_OP_LT, c, s->whole),
+                                  tir_const_int(lo->f, t, s->box), tir_const_int(lo->f, t, 0)};
+    struct tir_value *further = tir_build1(&lo->b, TIR_OP_WHERE, t, choice, 3);
+    c = tir_binary(&lo->b, TIR_OP_ADD, c, further);
+    e->pred = tir_lower_and(lo, e->pred, tir_lower_in_range(lo, c, s->bound.extent));
+    further = s->stride ? tir_lower_mul(lo, &lo->b, further, s->stride)
+                        : tir_lower_mul_const(lo, &lo->b, further, g->bytes);
+    e->at = tir_lower_add(lo, &lo->b, e->at, further);
+}
+
 static struct lower_place element_at(struct global *g, uint32_t reg)
 {
     struct lower *lo = g->lo;
@@ -229,7 +259,9 @@ static struct lower_place element_at(struct global *g, uint32_t reg)
             step_to(g, s, c);
         else if (c)
             e.at = tir_lower_add(lo, &lo->b, e.at, tir_lower_mul_const(lo, &lo->b, s->stride, c));
-        if (!g->past || t + 1 < g->rank)
+        if (!g->past && s->whole)
+            wrap(g, s, c, &e);
+        else if (!g->past || t + 1 < g->rank)
             e.pred = tir_lower_and(lo, e.pred, tir_lower_bound_at(lo, &s->bound, c));
     }
     e.at = tir_lower_add(lo, &lo->b, g->by_steps ? g->stepped : e.at, gathered);
@@ -399,10 +431,13 @@ static struct lower_place place_of(struct lower *lo, struct access *a, uint32_t 
 static struct lower_row row_of(struct lower *lo, const struct access *a)
 {
     const struct global *g = &a->global;
-    const struct lower_bound *bound = &g->sides[g->rank - 1].bound;
+    const struct side *s = &g->sides[g->rank - 1];
+    const struct lower_bound *bound = &s->bound;
     struct tir_value *zero = tir_const_int(lo->f, bound->position->type, 0);
     struct lower_row row = {.elem = g->elem, .is_askew = g->is_askew, .past = g->past};
-    row.before = tir_binary(&lo->b, TIR_OP_SUB, zero, bound->position);
+    row.before = tir_binary(&lo->b, TIR_OP_SUB, s->whole ? s->whole : zero, bound->position);
+    row.wraps = tir_attr_int(g->inst, TIR_ATTR_wraps, 0);
+    row.columns = s->box;
     row.after = tir_binary(&lo->b, TIR_OP_SUB, bound->extent, bound->position);
     if (!g->is_askew)
         row.lies = tir_binary(&lo->b, TIR_OP_EQ, g->past, zero);

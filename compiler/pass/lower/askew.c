@@ -37,6 +37,17 @@ static struct tir_value *is_between(struct lower *lo, struct tir_value *before, 
     return tir_lower_and(lo, begins, ends);
 }
 
+static struct tir_value *is_below(struct lower *lo, int64_t column, struct tir_value *bound)
+{
+    return tir_binary(&lo->b, TIR_OP_LT, tir_const_int(lo->f, bound->type, column), bound);
+}
+
+// May columns of the piece stand for others?
+static bool may_wrap(const struct lower_row *row, const struct lower_piece *piece)
+{
+    return piece->column < row->wraps;
+}
+
 // Says of each vector whether it moves at once, and gives whether any of them does not though
 // elements of it are in the row.
 static struct tir_value *choose(struct lower *lo, const struct lower_row *row,
@@ -53,8 +64,9 @@ static struct tir_value *choose(struct lower *lo, const struct lower_row *row,
         struct lower_piece *p = &pieces[i];
         const int64_t c = p->column;
         p->whole = tir_lower_and(lo, is_between(lo, before, c, c + moved, after), row->lies);
-        p->cut = tir_lower_and(lo, is_between(lo, row->before, c + rest, c, row->after),
-                               tir_unary(&lo->b, TIR_OP_NOT, p->whole));
+        p->cut = may_wrap(row, p) ? is_below(lo, c, row->after)
+                                  : is_between(lo, row->before, c + rest, c, row->after);
+        p->cut = tir_lower_and(lo, p->cut, tir_unary(&lo->b, TIR_OP_NOT, p->whole));
         p->whole = tir_lower_and(lo, p->place.pred, p->whole);
         p->cut = tir_lower_and(lo, p->place.pred, p->cut);
         any = any ? tir_binary(&lo->b, TIR_OP_OR, any, p->cut) : p->cut;
@@ -68,8 +80,20 @@ static struct lower_place element_at(struct lower *lo, const struct lower_row *r
 {
     struct lower_place p = piece->place;
     const int64_t column = piece->column + i;
-    p.pred = tir_lower_and(lo, piece->cut, is_between(lo, row->before, column, column, row->after));
-    p.offset += (int64_t)i * tir_elems[row->elem].bits / 8;
+    const int64_t bytes = tir_elems[row->elem].bits / 8;
+    struct tir_value *is_inside = is_between(lo, row->before, column, column, row->after);
+    p.offset += (int64_t)i * bytes;
+    if (may_wrap(row, piece)) {
+        const struct tir_type *t = p.at->type;
+        struct tir_value *is_first = is_below(lo, column, row->before);
+        struct tir_value *is_there = is_below(lo, column + row->columns, row->after);
+        struct tir_value *choice[] = {is_first, is_there, is_inside};
+        is_inside = tir_build1(&lo->b, TIR_OP_WHERE, lo->boolean, choice, 3);
+        struct tir_value *further[] = {is_first, tir_const_int(lo->f, t, row->columns * bytes),
+                                       tir_const_int(lo->f, t, 0)};
+        p.at = tir_lower_add(lo, &lo->b, p.at, tir_build1(&lo->b, TIR_OP_WHERE, t, further, 3));
+    }
+    p.pred = tir_lower_and(lo, piece->cut, is_inside);
     return p;
 }
 

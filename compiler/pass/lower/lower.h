@@ -225,6 +225,7 @@ struct lower_row {
     bool is_askew;      // pieces lie anywhere; else at multiples of 16 bytes, if `lies` holds
     // Column c, but for the thread's part, is in the row where before <= c < after.
     struct tir_value *before, *after;
+    int64_t wraps, columns; // if not 0, c < before stands for c + columns, and before < wraps
     struct tir_value *past; // if is_askew, elements from a multiple of 8 bytes to each piece
     struct tir_value *lies;
     struct tir_value *pad; // what loads have outside of the row; NULL: 0
