@@ -41,8 +41,8 @@ MORE = [
       for d, causal in ((64, "true"), (64, "false"), (128, "false"))],
     ("examples/attention/forward.tir", ["--kernel=causal", "-D", "D=192", "-D", "DV=128"]),
     ("examples/attention/forward.tir", ["--kernel=full", "-D", "D=256"]),
-    *[("examples/attention/backward.tir", [f"--kernel={kernel}", "-D", "D=256"])
-      for kernel in ("backward", "deterministic")],
+    *[("examples/attention/backward.tir", [f"--kernel={kernel}", "-D", f"D={d}"])
+      for kernel in ("backward", "deterministic") for d in (192, 256)],
 ]
 
 
