@@ -69,23 +69,11 @@ static const struct tir_value *tensor_of(const struct tir_inst *inst)
     return loads ? tir_buffer_root(tir_ref_base(inst)) : NULL;
 }
 
-// Does the role compute bounds from the tensor?
-static bool is_bound_by(const struct sync_program *p, const struct tir_inst *role,
-                        const struct tir_value *tensor)
-{
-    tir_foreach_inst(inst, p->f)
-        if (tensor_of(inst) == tensor && bitset_has(&p->counts, inst->results[0]->id) &&
-            tir_crew_of(p->f, inst).role == role)
-            return true;
-    return false;
-}
-
-// What is loaded from a tensor of which bounds are computed counts also in roles that only compare
-// it, as in `if n > 0`. Where a role has such bounds, a branch around them is one by data.
+// What is loaded from a tensor of which bounds are computed counts wherever it is loaded: another
+// role, or a branch around the loop, may only compare it, as in `if n > 0`.
 static void count_alike(struct sync_program *p)
 {
     struct bitset tensors = bitset_new(p->cx->scratch, p->f->value_count);
-    struct bitset alike = bitset_new(p->cx->scratch, p->f->value_count);
     tir_foreach_inst(inst, p->f) {
         const struct tir_value *tensor = tensor_of(inst);
         if (tensor && bitset_has(&p->counts, inst->results[0]->id))
@@ -93,13 +81,9 @@ static void count_alike(struct sync_program *p)
     }
     tir_foreach_inst(inst, p->f) {
         const struct tir_value *tensor = tensor_of(inst);
-        const struct tir_inst *role = tir_crew_of(p->f, inst).role;
-        if (tensor && role && bitset_has(&tensors, tensor->id) && !is_bound_by(p, role, tensor))
-            bitset_insert(&alike, inst->results[0]->id);
-    }
-    tir_foreach_inst(inst, p->f)
-        if (tensor_of(inst) && bitset_has(&alike, inst->results[0]->id))
+        if (tensor && bitset_has(&tensors, tensor->id))
             bitset_insert(&p->counts, inst->results[0]->id);
+    }
 }
 
 void tir_sync_find_counts(struct sync_program *p)

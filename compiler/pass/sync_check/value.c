@@ -283,21 +283,21 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
 // the same loop may ask about its bounds in different ways, as 0 < n and n - 64, so that one draw
 // for each question would not do. Tables of offsets ascend, one faster than another, and a bound is
 // not always a multiple of the step. A loop whose first rounds stand before it (schedule) has fewer
-// than its bounds say.
+// than its bounds say. As an answer it is none or the most, but for seeds that mix answers.
 static int64_t count_of(struct sync_run *r, const struct tir_value *table,
                         const struct tir_value *to, const struct sync_value *v, int64_t index)
 {
     enum { BEFORE = 2, TABLE = 4 };
-    int64_t most = r->most + BEFORE, unit = r->p->units[to->id];
-    uint64_t bits = tir_sync_mix((uint64_t)v->number, r->seed) >> 40;
-    int64_t count = unit * tir_sync_decide(r, v, most + 1);
-    if (r->seed == 0)
-        return 0;
-    const bool most_of_all = r->seed == 1 || r->seed == SYNC_HELD;
-    int64_t slope =
-        most_of_all || !table ? 1 : (int64_t)((tir_sync_mix(table->id, r->seed) >> 40) % 3);
-    count += slope * unit * most * (int64_t)((uint64_t)index % TABLE);
-    bool whole = most_of_all || !count || (bits & 1);
+    const int64_t most = r->most + BEFORE, unit = r->p->units[to->id];
+    const int64_t before = unit * most * (int64_t)((uint64_t)index % TABLE); // in the table
+    const uint64_t bits = tir_sync_mix((uint64_t)v->number, r->seed) >> 40;
+    const bool yes = tir_sync_draw(r, v->number) || r->seed == SYNC_DENIED; // comparisons are
+    r->decided = true;
+    if (r->seed < 2 || r->seed >= SYNC_DENIED)
+        return yes ? unit * most + before : 0;
+    const int64_t slope = table ? (int64_t)((tir_sync_mix(table->id, r->seed) >> 40) % 3) : 1;
+    const int64_t count = unit * tir_sync_decide(r, v, most + 1) + slope * before;
+    const bool whole = !count || (bits & 1);
     return whole ? count : count - (int64_t)((bits >> 1) % (uint64_t)unit);
 }
 
