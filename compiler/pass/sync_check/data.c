@@ -133,7 +133,7 @@ bool tir_sync_kept(struct sync_run *r, const struct sync_agent *a, const struct 
 struct sync_reply {
     int64_t question;
     bool yes;
-    uint32_t *asked; // by agent: the round in which it did first, plus 1
+    struct tir_map asked; // by agent and loop: the round in which it did first, plus 1
 };
 
 // The innermost loop that goes on by an answer; NULL: none is around the agent.
@@ -174,6 +174,20 @@ static bool draw_late(const struct sync_run *r, int64_t question, uint32_t round
     return tir_sync_mix(tir_sync_mix((uint64_t)question, round), r->seed) >> 8 & 1;
 }
 
+// The round of this run of the loop in which the agent has asked it first: of two roles that ask it
+// there, one may have asked it elsewhere.
+static uint32_t asked_first(struct sync_reply *reply, const struct sync_agent *a,
+                            const struct sync_frame *f)
+{
+    const uint64_t key = (uint64_t)a->id << 32 | (f ? f->start : 0);
+    uintptr_t first = (uintptr_t)tir_map_get(&reply->asked, key);
+    if (!first) {
+        first = (f ? f->round : 0) + UINT32_C(1);
+        tir_map_set(&reply->asked, key, (void *)first); // NOLINT(performance-no-int-to-ptr)
+    }
+    return (uint32_t)first - 1;
+}
+
 // `negated`: it is asked for a comparison that holds if the answer is no.
 static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t question, bool negated)
 {
@@ -187,17 +201,15 @@ static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t quest
         struct sync_reply *old = *it;
         if (old->question != question)
             continue;
-        if (!old->asked[a->id])
-            old->asked[a->id] = round + 1;
-        bool again = round + 1 >= old->asked[a->id] + most; // nothing new has come in between
+        bool again = round >= asked_first(old, a, f) + most; // nothing new has come in between
         return again ? draw_late(r, question, round) : old->yes;
     }
     struct sync_reply *now = arena_new(r->arena, struct sync_reply);
     now->question = question;
     now->yes = round < most ? tir_sync_draw(r, question) : draw_late(r, question, round);
     now->yes ^= negated && round < most && (r->seed == SYNC_DENIED || r->seed == SYNC_HELD);
-    now->asked = arena_array(r->arena, uint32_t, r->agent_count);
-    now->asked[a->id] = round + 1;
+    tir_map_init(&now->asked, r->arena);
+    asked_first(now, a, f);
     vec_push(r->arena, &r->replies, now);
     return now->yes;
 }
