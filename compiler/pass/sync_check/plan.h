@@ -28,6 +28,7 @@ struct sync_plan {
     bool draws_late;                    // and one that says whether a loop goes on
     enum sync_pace pace;                // of a long loop
     bool watches, is_long, recurs;      // the state of a long loop
+    int64_t wanted;                     // rounds of it, before answers that end it are drawn
     bool stuck;                         // and cannot recur in the last replay
     struct bitset came;                 // what a replay came to
     struct bitset asked, dead;          // what none comes to, as far as asked; as in came

@@ -176,7 +176,7 @@ enum sync_outcome tir_plan_replay_long(struct sync_plan *s)
     enum sync_outcome outcome = SYNC_GOING;
     enum sync_answer answer;
     struct sync_goal goals[PLAN_MOST_LOOPS];
-    int64_t rounds = tir_plan_long_rounds(s);
+    const int64_t rounds = s->wanted = tir_plan_long_rounds(s);
     for (s->alone = PLAN_ALL; outcome == SYNC_GOING && !s->recurs; s->alone++) {
         if (s->alone != PLAN_ALL && s->alone == (s->steered ? s->p->f->body->arg_count : 0))
             break;
@@ -220,6 +220,7 @@ enum sync_outcome tir_plan_replay_cycle(struct sync_plan *s)
     for (int64_t times = 1; times <= 2 && outcome == SYNC_GOING && !s->recurs; times++) {
         int64_t rounds = tir_plan_long_rounds(s) + times * cycle;
         tir_plan_set_args(s, rounds, 1);
+        s->wanted = rounds;
         if (tir_plan_steer(s, goals, tir_plan_long_goals(s, rounds, goals), &answer) ||
             tir_plan_are_allowed(s))
             outcome = tir_plan_with_share(s, watch, CYCLE_SHARE, &too_much);

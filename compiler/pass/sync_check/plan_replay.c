@@ -64,7 +64,7 @@ enum sync_outcome tir_plan_replay_once(struct sync_plan *s, uint32_t seed)
         struct sync_run r = s->state;
         r.setting = &s->setting;
         r.came = &s->came;
-        r.most = (uint32_t)(s->watches ? tir_plan_long_rounds(s) : s->p->depth + 2);
+        r.most = (uint32_t)(s->watches ? s->wanted : s->p->depth + 2);
         r.seed = seed;
         tir_map_init(&r.drawn, arena);
         r.watches = s->watches;
