@@ -23,8 +23,7 @@ uint64_t tir_sync_rounded_key(const struct sync_program *p, const struct tir_val
     bool rounds = cast && cast->op == TIR_OP_CAST && tir_elem_is_int(v->type->elem) &&
                   tir_type_is_scalar(cast->operands[0]->type) &&
                   tir_elem_is_float(cast->operands[0]->type->elem);
-    bool once = source->number && (!source->block || !source->block->owner); // in no loop
-    return rounds && once && bitset_has(&p->counts, v->id)
+    return rounds && source->number && bitset_has(&p->counts, v->id)
                ? tir_sync_mix(source->number, TIR_OP_CAST) | 1
                : 0;
 }

@@ -169,7 +169,7 @@ bool tir_sync_may_meet(struct sync_run *r, const struct sync_root *root,
 bool tir_sync_is_count(const struct sync_program *p, const struct tir_inst *load);
 // The key of an element, before its indices are mixed into it.
 uint64_t tir_sync_first_key(const struct tir_inst *load);
-// Of a float's integer that bounds of loops are computed from, in no loop; 0: it is none.
+// Of a float's integer that bounds of loops are computed from; 0: it is none.
 uint64_t tir_sync_rounded_key(const struct sync_program *p, const struct tir_value *v);
 // False: the setting says nothing of it.
 bool tir_sync_given(const struct sync_setting *setting, uint64_t key, int64_t *number);
