@@ -167,7 +167,7 @@ static void demand_slot(struct sync_ask *a, const struct sync_goal *goal)
             tir_sync_equal(a, tir_sync_linear(a, owner->regions[0]->args[0]),
                            tir_sync_linear(a, owner->operands[TIR_FOR_BEGIN]));
     demand_part(a, goal->spots[0], begin);
-    tir_sync_equal(a, goal->inst ? tir_sync_linear(a, goal->inst->results[0]) : begin[goal->axis],
+    tir_sync_equal(a, goal->value ? tir_sync_linear(a, goal->value) : begin[goal->axis],
                    constant(goal->number));
 }
 

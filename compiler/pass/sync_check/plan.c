@@ -158,6 +158,8 @@ static enum sync_outcome replay_all(struct sync_plan *s)
     if (outcome == SYNC_GOING)
         outcome = tir_plan_replay_places(s);
     if (outcome == SYNC_GOING)
+        outcome = tir_plan_replay_slots(s);
+    if (outcome == SYNC_GOING)
         outcome = tir_plan_replay_meetings(s);
     if (outcome == SYNC_GOING)
         outcome = replay_mixed(s);

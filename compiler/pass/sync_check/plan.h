@@ -107,6 +107,9 @@ bool tir_plan_is_dead(struct sync_plan *s, const struct tir_inst *inst, uint32_t
 // Do arguments, or which CTA it is, decide where in buffers on the chip inst reads or writes?
 bool tir_plan_is_placed(const struct sync_plan *s, const struct tir_inst *inst);
 
+// plan_slots.c: each of a few slots, mbarriers, phases and CTAs that arguments choose.
+enum sync_outcome tir_plan_replay_slots(struct sync_plan *s);
+
 // plan_meet.c
 enum sync_outcome tir_plan_replay_meetings(struct sync_plan *s);
 

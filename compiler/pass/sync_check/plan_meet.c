@@ -17,8 +17,7 @@ enum {
     MOST_REPLAYS = 24,  // of settings that are found
     MOST_ASKED = 256,   // questions
     MOST_LEFT_OUT = 64, // of them about barriers that are left out
-    MOST_BRANCHES = 6,  // that leave them out
-    MOST_SLOTS = 8      // of a buffer, each of which is asked for
+    MOST_BRANCHES = 6   // that leave them out
 };
 
 struct meetings {
@@ -27,8 +26,7 @@ struct meetings {
     uint32_t without_count;
     const uint32_t *positions; // in the text, by instruction id
     uint32_t replays, asked;
-    bool is_short;   // something was not asked, for want of questions
-    bool is_refused; // a question was
+    bool is_short; // something was not asked, for want of questions
     enum sync_outcome outcome;
 };
 
@@ -38,10 +36,8 @@ static enum sync_answer ask(struct meetings *m, struct sync_goal goal)
     struct sync_goal goals[1 + MOST_BRANCHES] = {goal};
     enum sync_answer answer;
     struct sync_plan *s = m->s;
-    if (m->replays >= MOST_REPLAYS || m->asked >= MOST_ASKED) {
-        m->is_refused = true;
+    if (m->replays >= MOST_REPLAYS || m->asked >= MOST_ASKED)
         return SYNC_UNSOLVED;
-    }
     m->asked++;
     memcpy(goals + 1, m->without, m->without_count * sizeof *goals);
     tir_plan_set_args(s, s->p->depth, tir_plan_waves_of(s, s->p->depth));
@@ -170,137 +166,6 @@ static void ask_for_pairs(struct meetings *m)
                 !ask_for_pair(m, &p->spots[i], &p->spots[k], pair) && m->outcome == SYNC_GOING)
                 name_pair(m, p->spots[i].by, p->spots[k].by);
         }
-}
-
-static bool is_same_sum(const struct sync_part *x, const struct sync_part *y, uint32_t d)
-{
-    return x->root == y->root && x->count[d] == y->count[d] &&
-           !memcmp(x->at[d], y->at[d], x->count[d] * sizeof *x->at[d]);
-}
-
-static bool is_asked_before(const struct sync_program *p, uint32_t spot,
-                            const struct sync_part *part, uint32_t d)
-{
-    for (uint32_t i = 0; i < spot; i++) {
-        if (p->spots[i].moves && is_same_sum(part, p->spots[i].part, d))
-            return true;
-    }
-    return false;
-}
-
-// One of a few numbers that arguments give, and that says where a spot is: the index of a slot, or
-// what a division leaves, as (r + n) % 4 * 64.
-struct slot {
-    struct sync_goal goal; // with each number below `count`
-    const struct tir_value *root;
-    int64_t count;
-};
-
-struct slots {
-    struct meetings *m;
-    struct bitset seen; // values
-    VEC(struct slot) found;
-};
-
-// Do arguments decide about it, that decide about no loop?
-static bool is_moved(const struct slots *s, const struct sync_part *part,
-                     struct tir_value *const *at, uint32_t count)
-{
-    struct sync_part alone = {.root = part->root, .count = {count}};
-    memcpy(alone.at[0], at, count * sizeof *at);
-    return tir_sync_is_moved(s->m->s->p, &alone);
-}
-
-static int64_t count_of_rests(const struct tir_inst *inst)
-{
-    int64_t by;
-    if ((inst->op != TIR_OP_REM && inst->op != TIR_OP_AND) ||
-        !tir_is_const_int(inst->operands[1], &by))
-        return 0;
-    by += inst->op == TIR_OP_AND;
-    return by > 1 && by <= MOST_SLOTS && (inst->op == TIR_OP_REM || !(by & (by - 1))) ? by : 0;
-}
-
-static void add_rests(struct slots *s, const struct sync_spot *spot, const struct sync_part *part,
-                      struct tir_value *v)
-{
-    const struct tir_inst *inst = v->kind == TIR_VALUE_RESULT ? v->def : NULL;
-    if (!inst || !tir_has_trait(inst, TIR_PURE) || inst->region_count ||
-        !bitset_insert(&s->seen, v->id))
-        return;
-    const struct sync_goal goal = {.kind = SYNC_SLOT, .spots = {spot}, .inst = inst};
-    const struct slot slot = {goal, part->root, count_of_rests(inst)};
-    if (!slot.count)
-        for (uint32_t i = 0; i < inst->operand_count; i++)
-            add_rests(s, spot, part, inst->operands[i]);
-    else if (is_moved(s, part, &v, 1))
-        vec_push(s->m->s->p->cx->scratch, &s->found, slot);
-}
-
-static void find_slots(struct slots *s)
-{
-    const struct sync_program *p = s->m->s->p;
-    for (uint32_t i = 0; i < p->spot_count; i++) {
-        const struct sync_part *part = p->spots[i].part;
-        const struct tir_type *t = part->root->type;
-        if (part->vague || t->space == TIR_SPACE_GLOBAL || !tir_sync_is_moved(p, part))
-            continue;
-        for (uint32_t d = 0; d < t->rank; d++) {
-            const struct sync_goal goal = {.kind = SYNC_SLOT, .spots = {&p->spots[i]}, .axis = d};
-            const struct slot slot = {goal, part->root, t->shape[d]};
-            const bool has_slots = part->size[d] == 1 && t->shape[d] <= MOST_SLOTS;
-            if (!has_slots)
-                for (uint32_t k = 0; k < part->count[d]; k++)
-                    add_rests(s, &p->spots[i], part, part->at[d][k]);
-            else if (is_moved(s, part, part->at[d], part->count[d]) &&
-                     !is_asked_before(p, i, part, d))
-                vec_push(p->cx->scratch, &s->found, slot);
-        }
-    }
-}
-
-// Asks for those of different buffers at once, and one by one where not all can be.
-static void ask_for_group(struct meetings *m, const struct sync_goal *goals, uint32_t count)
-{
-    memcpy(m->without, goals + 1, (count - 1) * sizeof *goals);
-    m->without_count = count - 1;
-    const bool all = ask(m, goals[0]) == SYNC_SOLVED;
-    m->without_count = 0;
-    for (uint32_t i = 0; i < count && !all && count > 1 && m->outcome == SYNC_GOING; i++)
-        ask(m, goals[i]);
-}
-
-// With each of a few numbers that arguments give. The rounds after the first may come to the slots
-// in another way, as (r + n) % 4 and (r + 2 * n) % 4, which are one for 0 and 4.
-static void ask_for_slots(struct meetings *m)
-{
-    struct sync_program *p = m->s->p;
-    struct slots s = {.m = m, .seen = bitset_new(p->cx->scratch, p->f->value_count)};
-    find_slots(&s);
-    bool *asked = arena_array(p->cx->scratch, bool, s.found.len + 1);
-    for (int64_t number = 0; number < MOST_SLOTS; number++) {
-        memset(asked, 0, s.found.len * sizeof *asked);
-        for (uint32_t i = 0; i < s.found.len && m->outcome == SYNC_GOING; i++) {
-            struct sync_goal goals[1 + MOST_BRANCHES];
-            uint32_t count = 0;
-            if (asked[i])
-                continue;
-            struct bitset roots = bitset_new(p->cx->scratch, p->f->value_count);
-            for (uint32_t k = i; k < s.found.len && count <= MOST_BRANCHES; k++) {
-                const struct slot *slot = &s.found.at[k];
-                if (asked[k] || number >= slot->count || !bitset_insert(&roots, slot->root->id))
-                    continue;
-                asked[k] = true;
-                goals[count] = slot->goal;
-                goals[count++].number = number;
-            }
-            if (count)
-                ask_for_group(m, goals, count);
-        }
-    }
-    if (m->outcome == SYNC_GOING && m->is_refused)
-        tir_sync_unchecked_at(p, p->f->span,
-                              STR("arguments decide about more places than are asked for"));
 }
 
 // What orders accesses that come before it and accesses that come after it.
@@ -482,8 +347,6 @@ enum sync_outcome tir_plan_replay_meetings(struct sync_plan *s)
     if (!p->spot_count)
         return SYNC_GOING;
     m.positions = positions_of(p);
-    ask_for_slots(&m);
-    m.asked = m.replays = 0;
     ask_for_pairs(&m);
     uint32_t block;
     m.asked = m.replays = 0;

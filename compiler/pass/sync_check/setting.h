@@ -30,8 +30,8 @@ enum sync_goal_kind {
     SYNC_PLACE,          // what the instruction names of a buffer is in the buffer
     SYNC_MEET,           // two threads touch one element, by `spots`
     SYNC_TOUCH,          // the same, of spots of which one is more than single elements
-    SYNC_SLOT,           // in the first rounds, `inst`, of the place of spots[0], gives `number`,
-                         // or, without one, spots[0] begins there along dimension `axis`
+    SYNC_SLOT,           // in the first rounds, where spots[0] is, `value` is `number`, or, without
+                         // one, spots[0] begins there along dimension `axis`
     SYNC_CTA,            // the CTA has this number along the axis
     SYNC_GRID            // the grid has so many CTAs
 };
@@ -49,6 +49,7 @@ struct sync_goal {
     const struct tir_inst *inst;
     uint32_t axis;
     int64_t number;
+    struct tir_value *value;
     bool goes_on; // ROUNDS_OR_MORE, BLOCK: and the loops around it run another round
     const struct tir_inst *again; // ROUNDS_OR_MORE: and so in a later round of this for; or NULL.
                                   // MEET, TOUCH: the second spot in a later round of it
