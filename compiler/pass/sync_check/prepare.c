@@ -531,6 +531,7 @@ bool tir_sync_prepare(struct sync_program *p)
     tir_sync_find_anywhere(p);
     tir_sync_find_tensors(p);
     tir_sync_find_carried(p);
+    tir_sync_find_stores_of_all(p);
     for (uint32_t i = 0; i < p->roots.len; i++)
         any |= p->roots.at[i].is_tensor;
     if (!any)

@@ -44,13 +44,13 @@ def loop(head, begin="", step="", at="m", params="", where=""):
 """
 
 
-def branch(cond, grid="ceildiv(N, 64)", params="", where=""):
+def branch(cond, grid="ceildiv(N, 64)", params="", where="", cta="cta_id()"):
     """A barrier that one side of a branch lacks."""
     return f"""kernel NAME(X: f32[N], Y: out f32[N]{params}) grid({grid}) threads(64) {where}
 {{
     shared s: f32[64];
     let t = i64(tid());
-    let b = i64(cta_id()) * 64;
+    let b = i64({cta}) * 64;
     s[t] = X[b + t];
     if {cond} {{ @@ }} else {{ bar_sync(); }}
     Y[b + t] = s[63 - t];
@@ -139,7 +139,7 @@ PAIRS = {
     "several_ctas": branch("num_ctas() > 1"),
     "cta_5": branch("cta_id() == 5"),
     "last_cta": branch("cta_id() == num_ctas() - 1 && cta_id() > 0"),
-    "second_axis": branch("cta_id(1) == 1", "ceildiv(N, 64), 4"),
+    "second_axis": branch("cta_id(1) == 1", "ceildiv(N, 256), 4", cta="cta_id(0) * 4 + cta_id(1)"),
     "fixed_grid": branch("cta_id() >= 100", "132"),
     "one_size": branch("N == 37"),
     "remainder": branch("N % 7 == 3 && N > 20"),
