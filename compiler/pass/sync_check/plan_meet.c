@@ -8,8 +8,9 @@
 //     if L % 3 == 1 { Y[63 - t] = y; }
 //
 // Where a branch may leave out a barrier, it and the branches around two accesses are asked for
-// together, and so are those around two of which no replay came to both. Several branches between
-// two accesses that may each leave out what orders them are asked for together, too.
+// together, also without such branches where arguments move the two, and so are those around two of
+// which no replay came to both. Several branches between two accesses that may each leave out what
+// orders them are asked for together, too.
 
 #include "pass/sync_check/plan.h"
 
@@ -267,7 +268,8 @@ static void ask_without_barrier(struct meetings *m, const struct tir_inst *branc
             bool guarded = false;
             if (may_conflict(goal.spots[0], goal.spots[1]) &&
                 is_beside(branch, goal.spots[0]->by, &guarded) &&
-                is_beside(branch, goal.spots[1]->by, &guarded) && guarded && has_left(m))
+                is_beside(branch, goal.spots[1]->by, &guarded) &&
+                (guarded || goal.spots[0]->moves || goal.spots[1]->moves) && has_left(m))
                 ask_for_meeting(m, &goal, SYNC_ALL_PAIRS);
         }
     m->without_count = 0;
