@@ -51,6 +51,13 @@ class Conditions:
         self.made.append(({a: 0, b: 0} | yes, text))
         return text
 
+    def bit(self):
+        """Of an argument, where it is set."""
+        name, bit = f"a{len(self.made)}", self.rng.randrange(4)
+        text = f"({name} >> {bit} & 1)"
+        self.made.append(({name: 1 << bit}, text))
+        return text
+
     def params(self):
         return "".join(f", {name}: i32" for numbers, _ in self.made for name in sorted(numbers))
 
@@ -273,8 +280,11 @@ def with_branches(rng, made, conditions):
 
 
 def index_moves(lines, at, conditions):
-    """A place is further on where a condition holds."""
+    """A place is further on where a condition holds; or a phase is the other one, by a bit of an argument."""
     line = lines[at]
+    wait = re.search(r"\bwait\(([^,]*), ([^;]*)\);", line)
+    if wait and conditions.rng.random() < 0.5:
+        return [[f"{line[:wait.start()]}wait({wait[1]}, ({wait[2]} + {conditions.bit()}) % 2);{line[wait.end():]}"]]
     if mutate.DECLARES.match(line) or not mutate.ACCESS.search(line):
         return []
     found = list(re.finditer(r"\[(q|s|a|u|v|r \* \d+)([\],:])", line))
