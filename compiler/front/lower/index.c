@@ -60,11 +60,10 @@ static struct tir_value *lower_begin(struct lower *l, const struct ast_expr *e)
     return NULL;
 }
 
-// The stride of a slice, which is at least 1.
+// The stride that a slice states, which is at least 1.
 static bool lower_stride(struct lower *l, const struct ast_index *index, struct slice *s,
                          uint32_t d)
 {
-    s->stride[d] = 1;
     if (!index->stride)
         return true;
     int64_t stride;
@@ -180,6 +179,7 @@ static bool lower_dimension(struct lower *l, const struct ast_index *index, enum
                             struct slice *s, uint32_t d)
 {
     bool ok = false;
+    s->stride[d] = 1; // `:` beside slices that have one gets an index tile too
     switch (index->kind) {
     case AST_ONE:
         ok = lower_one(l, index, s, d);
