@@ -33,8 +33,11 @@ static uint64_t same_elements(const struct sync_run *r, const struct sync_agent 
     bool writes = inst->op == TIR_OP_STORE;
     if (!tile->rank && (!writes || tir_is_by_thread(r->p->f, inst)))
         return 0; // one element, by any thread that reaches it
-    // Every copy stores the same, and the threads of one statement store where its index tile says.
-    if (!tile->rank || !tile->layout || tile->layout->replica_count || tir_sync_is_indexed(inst)) {
+    // Of copies each one is loaded, and the first one is stored (lower_tile).
+    if (!writes && tile->rank && tile->layout && tile->layout->replica_count)
+        return 0;
+    // The threads of one statement store where its index tile says.
+    if (!tile->rank || !tile->layout || tir_sync_is_indexed(inst)) {
         if (!writes)
             return 0;
         h = tir_sync_mix(h, inst->id + 1);
