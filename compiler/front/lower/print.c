@@ -6,6 +6,7 @@
 //     print(m, n, x, text = "a.tir:7, tile ({}, {}): x {}")
 //
 // A tile is printed element by element, in order: it goes through shared memory, and a loop prints.
+#include "base/unicode.h"
 #include "front/lower/builtin.h"
 #include "ir/crew.h"
 
@@ -17,6 +18,24 @@ struct line {
     struct tir_value *values[2 * MOST_VALUES];
     uint32_t count;
 };
+
+// Text of the source or the name of a file: it has no places for values, and nothing that ends a
+// line or that a terminal obeys.
+static void add_plain(struct tir_text *to, tir_str s)
+{
+    char last = 0;
+    for (size_t at = 0, begin = 0; at < s.len; begin = at) {
+        const uint32_t point = tir_utf8_next(s, &at);
+        const bool shown = point != TIR_REPLACEMENT && tir_unicode_printable(point);
+        const char c = shown ? s.ptr[begin] : ' ';
+        if (c == ' ' && last == ' ')
+            continue;
+        if (c == '}' && last == '{')
+            tir_text_char(to, ' ');
+        tir_text_add(to, shown ? (tir_str){s.ptr + begin, at - begin} : STR(" "));
+        last = c;
+    }
+}
 
 static void add_value(struct line *line, struct tir_value *v)
 {
@@ -49,8 +68,10 @@ static void add_place(struct line *line, struct tir_span span, bool by_thread)
     struct lower *l = line->l;
     struct tir_position at = tir_source_locate(l->cx->diags.sources, span.begin);
     const char *slash = at.file ? strrchr(at.file->name.ptr, '/') : NULL;
-    if (at.file)
-        tir_text_format(&line->text, "%s:%u", slash ? slash + 1 : at.file->name.ptr, at.line);
+    if (at.file) {
+        add_plain(&line->text, tir_str_of(slash ? slash + 1 : at.file->name.ptr));
+        tir_text_format(&line->text, ":%u", at.line);
+    }
     for (const struct tir_inst *up = l->b.block->owner; up; up = up->block->owner)
         if (up->op == TIR_OP_TILES)
             add_values(line, ", tile (", up->regions[0]->args, tir_carried_at(up), ")");
@@ -202,6 +223,10 @@ static bool lower_text(struct lower *l, const struct ast_expr *e, tir_str *out)
         lower_error(l, e->span, TIR_E_ARGUMENTS, "the text must be a string");
         return false;
     }
+    if (memchr(e->text.ptr, 0, e->text.len)) { // of a string for a device, this is the end
+        lower_error(l, e->span, TIR_E_ARGUMENTS, "a text that is printed has no `\\0`");
+        return false;
+    }
     *out = e->text;
     return true;
 }
@@ -213,7 +238,7 @@ static tir_str text_of_values(struct lower *l, const struct call *c)
     tir_text_init(&text, l->arena, 0);
     for (uint32_t i = 0; i < c->positional; i++) {
         tir_text_format(&text, "%s", i ? ", " : "");
-        tir_text_add(&text, tir_source_text(&l->cx->sources, call_arg(c, i)->span));
+        add_plain(&text, tir_source_text(&l->cx->sources, call_arg(c, i)->span));
     }
     return tir_text_str(&text);
 }
@@ -225,14 +250,18 @@ bool builtin_print(struct lower *l, struct call *c, int which, val_list *out)
     struct tir_value *values[MOST_VALUES];
     const bool has_text = call_arg(c, 0)->kind == AST_STRING;
     const uint32_t count = c->positional - has_text;
-    const tir_str text = has_text ? call_arg(c, 0)->text : text_of_values(l, c);
+    tir_str text;
     bool tiles;
     if (count > MOST_VALUES) {
         lower_error(l, c->e->span, TIR_E_ARGUMENTS, "`print` takes up to %u values, not %u",
                     MOST_VALUES, count);
         return false;
     }
-    if (has_text && count_places(text) > count) {
+    if (!has_text)
+        text = text_of_values(l, c);
+    else if (!lower_text(l, call_arg(c, 0), &text))
+        return false;
+    if (count_places(text) > count) {
         lower_error(l, c->e->span, TIR_E_ARGUMENTS,
                     "the text of `print` has %u `{}` for %u value%s", count_places(text), count,
                     count == 1 ? "" : "s");
@@ -258,7 +287,10 @@ bool builtin_assert(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which, (void)out;
     const struct ast_expr *e = call_arg(c, 0), *message = call_arg(c, 1);
-    tir_str text = tir_source_text(&l->cx->sources, e->span);
+    struct tir_text condition;
+    tir_text_init(&condition, l->arena, 0);
+    add_plain(&condition, tir_source_text(&l->cx->sources, e->span));
+    tir_str text = tir_text_str(&condition);
     if (message && !lower_text(l, message, &text))
         return false;
     struct tir_value *cond = convert_elem(l, e->span, lower_expr(l, e), TIR_BOOL);
