@@ -141,8 +141,7 @@ static LLVMMetadataRef new_scope(struct emit *e)
     struct tir_position at = tir_source_locate(e->diags->sources, e->f->span.begin);
     if (!at.file)
         return NULL;
-    tir_str file_name = at.file->name;
-    LLVMMetadataRef file = LLVMDIBuilderCreateFile(debug, file_name.ptr, file_name.len, "", 0);
+    LLVMMetadataRef file = tir_llvm_file(e->ll, e->arena, at.file->name);
     LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(debug, file, NULL, 0, LLVMDIFlagZero);
     LLVMMetadataRef scope =
         LLVMDIBuilderCreateFunction(debug, file, e->f->name, strlen(e->f->name), "", 0, file,

@@ -400,6 +400,16 @@ tir_str tir_llvm_text(struct tir_llvm *ll, struct tir_arena *arena)
     return copy;
 }
 
+LLVMMetadataRef tir_llvm_file(struct tir_llvm *ll, struct tir_arena *arena, tir_str name)
+{
+    struct tir_text text;
+    tir_text_init(&text, arena, 0);
+    for (size_t i = 0; i < name.len; i++)
+        tir_text_char(&text, name.ptr[i] == '"' ? '\'' : name.ptr[i]);
+    const tir_str shown = tir_text_str(&text);
+    return LLVMDIBuilderCreateFile(ll->debug, shown.ptr, shown.len, "", 0);
+}
+
 LLVMValueRef tir_llvm_call(struct tir_llvm *ll, const char *name, const LLVMTypeRef *overloads,
                            uint32_t overload_count, LLVMValueRef *args, uint32_t count)
 {

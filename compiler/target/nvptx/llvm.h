@@ -72,6 +72,9 @@ enum tir_llvm_asm_flag {
 LLVMValueRef tir_llvm_asm(struct tir_llvm *ll, LLVMTypeRef type, tir_str text, tir_str constraints,
                           uint32_t flags, LLVMValueRef *args, uint32_t count);
 
+// The file of lines of debug information. ptxas takes no `"` in a name, not even an escaped one.
+LLVMMetadataRef tir_llvm_file(struct tir_llvm *ll, struct tir_arena *arena, tir_str name);
+
 void tir_llvm_add_string_attribute(struct tir_llvm *ll, LLVMValueRef function, const char *key,
                                    const char *value);
 LLVMAttributeRef tir_llvm_enum_attribute(struct tir_llvm *ll, const char *name, uint64_t value);

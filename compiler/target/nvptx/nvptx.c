@@ -34,14 +34,13 @@ static double now_ms(void)
 
 // Emission kind 3, "directives only", is what C's enum lacks: .loc and .file without a debug
 // target.
-static void start_debug(const struct job *job, struct tir_llvm *ll)
+static void start_debug(const struct job *job, struct tir_llvm *ll, struct tir_arena *arena)
 {
     struct tir_position at = tir_source_locate(job->diags->sources, job->funcs[0]->span.begin);
     if (!at.file)
         return;
     LLVMDIBuilderRef debug = ll->debug = LLVMCreateDIBuilder(ll->module);
-    LLVMMetadataRef file =
-        LLVMDIBuilderCreateFile(debug, at.file->name.ptr, at.file->name.len, "", 0);
+    LLVMMetadataRef file = tir_llvm_file(ll, arena, at.file->name);
     LLVMDIBuilderCreateCompileUnit(debug, LLVMDWARFSourceLanguageC, file, "tirc", 4, true, "", 0, 0,
                                    "", 0, (LLVMDWARFEmissionKind)3, 0, false, false, "", 0, "", 0);
     V version = LLVMConstInt(ll->i32, LLVMDebugMetadataVersion(), false);
@@ -96,7 +95,7 @@ static void build_unit(const struct turn *turn)
         return;
     unit->ll.watchdog = job->options->watchdog;
     if (job->options->line_info && job->count)
-        start_debug(job, &unit->ll);
+        start_debug(job, &unit->ll, &unit->arena);
     for (uint32_t i = turn->first; i < job->count; i += job->unit_count)
         unit->ok &= tir_emit_kernel(&unit->ll, &unit->arena, &unit->diags, job->funcs[i]);
     if (unit->ll.debug)

@@ -39,7 +39,9 @@ def run(*words, stdin=b""):
 source = os.path.join(os.fsencode(folder), EVIL + b".tir")
 lines = os.path.join(os.fsencode(folder), b"two\nlines.tir")
 ptx = os.path.join(os.fsencode(folder), EVIL + b".ptx")
-for path, text in ((source, KERNEL), (lines, KERNEL + EVIL), (ptx, PTX % EVIL)):
+printing = os.path.join(os.fsencode(folder), b'{}"' + EVIL + b".tir")
+PRINTS = KERNEL.replace(b"Y[", b"print(i); assert(N == 3); Y[")
+for path, text in ((source, KERNEL), (lines, KERNEL + EVIL), (ptx, PTX % EVIL), (printing, PRINTS)):
     with open(path, "wb") as file:
         file.write(text)
 run(EVIL)
@@ -70,5 +72,9 @@ if b".cu" not in found.stderr:
 run(b"trace", ptx, b"buf:f32[4]", b"--kernel=k", b"-o", b"out" + EVIL)
 run(b"trace", source, b"N=64", b"-o", b"out" + EVIL)
 run(b"tune", source, b"N=64", b"--device=emu", b"--time=1", b"-o", b"out" + EVIL)
+printed = run(b"run", printing, b"N=3", b"--device=emu")  # of the line, {} is no place, and " ends no name in PTX
+if b"tir:1, tile (0): i 0\n" not in printed.stdout or printed.returncode:
+    wrong.append(f"not printed: {printed}")
+run(b"run", printing, b"N=4", b"--device=emu")
 if wrong:
     sys.exit("\n".join(wrong))
