@@ -6,8 +6,10 @@ import struct
 CODES = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
-def write(path, bits, numbers):
-    header = f"{{'descr': '{'|' if bits == 8 else '<'}u{bits // 8}', 'fortran_order': False, 'shape': ({len(numbers)},), }}"
+def write(path, bits, numbers, kind="u", shape=()):
+    """Their bits. `kind` is the letter of what they are; without a shape they are a vector."""
+    sizes = "".join(f"{n}, " for n in shape or [len(numbers)])
+    header = f"{{'descr': '{'|' if bits == 8 else '<'}{kind}{bits // 8}', 'fortran_order': False, 'shape': ({sizes}), }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
                      + struct.pack(f"<{len(numbers)}{CODES[bits]}", *numbers))
