@@ -482,7 +482,8 @@ const struct tir_layout *tir_layout_copy(struct tir_types *types, uint32_t rank,
 }
 
 const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t shape[2],
-                                        uint32_t warps_m, uint32_t warps_n, uint32_t warps)
+                                        uint32_t warps_m, uint32_t warps_n, bool down,
+                                        uint32_t warps)
 {
     // PTX ISA, "Matrix fragments for mma.m16n8k16": c0 c1 are row lane / 4, c2 c3 eight rows below.
     uint32_t columns = (uint32_t)shape[1] / warps_n / 8;
@@ -491,11 +492,11 @@ const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t s
         .shape = {shape[0], shape[1]},
         .iter_count = 8,
         .first = {0, 4, 8},
-        .iters = {{warps_m, warps_n, TIR_AXIS_WARP},
+        .iters = {{warps_m, down ? 1 : warps_n, TIR_AXIS_WARP},
                   {(uint32_t)shape[0] / warps_m / 16, 4 * columns, TIR_AXIS_REG},
                   {2, 2, TIR_AXIS_REG},
                   {8, 4, TIR_AXIS_LANE},
-                  {warps_n, 1, TIR_AXIS_WARP},
+                  {warps_n, down ? warps_m : 1, TIR_AXIS_WARP},
                   {columns, 4, TIR_AXIS_REG},
                   {4, 1, TIR_AXIS_LANE},
                   {2, 1, TIR_AXIS_REG}},

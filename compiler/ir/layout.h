@@ -152,10 +152,11 @@ const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t ra
 // time.
 const struct tir_layout *tir_layout_copy(struct tir_types *types, uint32_t rank,
                                          const int64_t *shape, uint32_t elements, uint32_t warps);
-// Accumulators of mma.m16n8: warps_m x warps_n warps over the tile, which they divide; replicas in
-// the rest of the `warps`.
+// Accumulators of mma.m16n8: warps_m x warps_n warps over the tile, which they divide, numbered
+// along the rows or `down` the columns; replicas in the rest of the `warps`.
 const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t shape[2],
-                                        uint32_t warps_m, uint32_t warps_n, uint32_t warps);
+                                        uint32_t warps_m, uint32_t warps_n, bool down,
+                                        uint32_t warps);
 // Accumulators of wgmma.m64nN: groups_m x groups_n warpgroups (4 warps each) over the tile, which
 // they divide; each has its m64 blocks one after the other in registers. Replicas in the rest of
 // the `warps`. NULL: the shape does not divide so.
@@ -178,6 +179,9 @@ const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64
 // NULL: they cannot.
 const struct tir_layout *tir_layout_tmem(struct tir_types *types, const int64_t shape[2],
                                          uint32_t warps, bool is_pair);
+// The same in the threads that have it as accumulators of mma.m16n8. NULL: none do.
+const struct tir_layout *tir_layout_tmem_mma(struct tir_types *types, const int64_t shape[2],
+                                             uint32_t warps, bool is_pair);
 // Which tcgen05.ld or .st moves a tile, whose elements are then where they are in layout l.
 struct tir_tmem_shape {
     uint32_t row_bits; // 0: 32x32b; 64, 128, 256: 16x64b, 16x128b, 16x256b; 32: 16x32bx2

@@ -54,6 +54,16 @@ const struct tir_layout *tir_layout_tmem(struct tir_types *types, const int64_t 
     return tir_layout_get(types, &l);
 }
 
+const struct tir_layout *tir_layout_tmem_mma(struct tir_types *types, const int64_t shape[2],
+                                             uint32_t warps, bool is_pair)
+{
+    struct sharing s;
+    if (!share(shape, warps, is_pair, &s) || s.halves > 1 || s.blocks > s.groups_m ||
+        shape[1] % (8 * s.groups_n))
+        return NULL;
+    return tir_layout_mma(types, shape, 4 * s.groups_m, s.groups_n, true, warps);
+}
+
 static void add(struct tir_layout *l, uint32_t extent, uint32_t stride, enum tir_axis axis)
 {
     l->iters[l->iter_count++] = (struct tir_iter){extent, stride, axis};

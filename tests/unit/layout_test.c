@@ -75,7 +75,7 @@ static void mma_layout_is_the_documented_fragment(void **state)
     (void)state;
     struct ir_unit u;
     ir_unit_start(&u);
-    const struct tir_layout *l = tir_layout_mma(u.cx.types, (int64_t[]){64, 32}, 2, 2, 4);
+    const struct tir_layout *l = tir_layout_mma(u.cx.types, (int64_t[]){64, 32}, 2, 2, false, 4);
     check_bijection(l, 4);
     for (uint32_t lane = 0; lane < 32; lane++)
         for (uint32_t i = 0; i < 4; i++) {
@@ -84,7 +84,7 @@ static void mma_layout_is_the_documented_fragment(void **state)
             assert_int_equal(coord[0], lane / 4 + 8 * (i / 2));
             assert_int_equal(coord[1], 2 * (lane % 4) + i % 2);
         }
-    check_bijection(tir_layout_mma(u.cx.types, (int64_t[]){16, 8}, 1, 1, 4), 4); // replicas
+    check_bijection(tir_layout_mma(u.cx.types, (int64_t[]){16, 8}, 1, 1, false, 4), 4); // replicas
     tir_context_finish(&u.cx);
 }
 

@@ -118,13 +118,15 @@ const struct tir_layout *tir_solver_blocked_access(struct solver *s, const struc
 static const struct tir_layout *mma_layout(struct solver *s, const struct tir_type *t,
                                            const struct tir_layout *has)
 {
+    if (has && has == tir_layout_tmem_mma(s->types, t->shape, s->warps, false))
+        return has;
     uint32_t best_m = 1, best_n = 1;
     int64_t best_cost = INT64_MAX;
     for (uint32_t wm = 1; wm <= s->warps; wm++)
         for (uint32_t wn = 1; wm * wn <= s->warps; wn++) {
             if (s->warps % (wm * wn) || t->shape[0] % (16 * wm) || t->shape[1] % (8 * wn))
                 continue;
-            if (has && has == tir_layout_mma(s->types, t->shape, wm, wn, s->warps))
+            if (has && has == tir_layout_mma(s->types, t->shape, wm, wn, false, s->warps))
                 return has;
             int64_t m = t->shape[0] / wm, n = t->shape[1] / wn;
             int64_t cost = m * n * 4096 + m + n; // first spread the work, then keep parts square
@@ -134,7 +136,7 @@ static const struct tir_layout *mma_layout(struct solver *s, const struct tir_ty
                 best_n = wn;
             }
         }
-    return tir_layout_mma(s->types, t->shape, best_m, best_n, s->warps);
+    return tir_layout_mma(s->types, t->shape, best_m, best_n, false, s->warps);
 }
 
 // Rows over the warpgroups, as far as there are rows for each.
@@ -172,13 +174,49 @@ const struct tir_layout *tir_solver_tmem_layout(struct solver *s, const struct t
     return tir_layout_tmem(s->types, v->type->shape, s->warps, is_pair);
 }
 
+static bool is_in_tmem(const struct tir_inst *inst)
+{
+    return tir_solver_accessed(inst) && tir_ref_base(inst)->type->space == TIR_SPACE_TMEM;
+}
+
+// The load from tensor memory that gives v, maybe in one branch of an if. NULL: none does.
+static const struct tir_inst *loaded_from_tmem(const struct tir_value *v)
+{
+    const struct tir_inst *def = v ? v->def : NULL;
+    for (uint32_t r = 0; def && def->op == TIR_OP_IF && r < def->region_count; r++) {
+        const struct tir_inst *in = tir_yield_of(def->regions[r])->operands[v->index]->def;
+        if (in && is_in_tmem(in))
+            return in;
+    }
+    return def && is_in_tmem(def) ? def : NULL;
+}
+
+// Sums that mma.sync adds to those in tensor memory: these are loaded in its threads, not moved to
+// them through shared memory.
+static void anchor_resumed(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        if (inst->op != TIR_OP_DOT || tir_dot_on_warpgroups(inst) ||
+            !tir_dot_plan(s->cx->target, inst).mma)
+            continue;
+        const struct tir_inst *load = loaded_from_tmem(inst->operands[TIR_DOT_ACC]);
+        if (!load)
+            continue;
+        tir_solver_enter_crew(s, inst);
+        tir_solver_assign(s, inst->results[0],
+                          tir_layout_tmem_mma(s->types, inst->results[0]->type->shape, s->warps,
+                                              tir_tmem_is_pair(tir_ref_base(load))));
+        tir_solver_propagate(s);
+    }
+}
+
 // Loads and stores of tensor memory: in a layout that the program states, if an instruction has it.
 static bool anchor_tmem(struct solver *s)
 {
     tir_foreach_inst(inst, s->f) {
-        struct tir_value *v = tir_solver_accessed(inst);
-        if (!v || tir_ref_base(inst)->type->space != TIR_SPACE_TMEM)
+        if (!is_in_tmem(inst))
             continue;
+        struct tir_value *v = tir_solver_accessed(inst);
         const struct tir_layout *l = tir_solver_tmem_layout(s, inst);
         if (!l) {
             tir_error_at(s->cx->diags, inst->span, TIR_E_UNSUPPORTED,
@@ -413,6 +451,7 @@ bool tir_solver_anchor(struct solver *s)
 {
     anchor_stated(s);
     s->of_products = true;
+    anchor_resumed(s);
     if (!anchor_tmem(s) || !anchor_products(s))
         return false;
     anchor_rows(s);
