@@ -3,7 +3,7 @@
 //
 // A loop with two outputs may have no round, so the sums of each are loaded in an if. Added behind
 // it, both take registers as a whole; in the branch, a sum has the register of what it is added to
-// as soon as it is loaded:
+// as soon as it is loaded, in pieces:
 //
 //     let o: f32 = if any {              let o: f32 = if any {
 //         ...                                ...
@@ -27,6 +27,7 @@
 #include "base/vec.h"
 #include "ir/live.h"
 #include "ir/walk.h"
+#include "pass/clean/pieces.h"
 
 #include <math.h>
 
@@ -35,7 +36,7 @@ struct in_branches {
     const uint32_t *uses;
     struct tir_inst **user; // the last one of a value, by id
     struct tir_order order;
-    struct tir_map moved; // results of what was moved, and of the ifs
+    struct tir_map moved; // results that are others now
 };
 
 static bool loads_sums(const struct tir_inst *branch)
@@ -104,13 +105,19 @@ bool tir_compute_in_branches(struct tir_func *f, struct tir_arena *scratch)
             vec_push(scratch, &branches, inst);
     }
     bool changed = false;
-    vec_foreach(struct tir_inst *const, it, &branches)
+    vec_foreach(struct tir_inst *const, it, &branches) {
+        bool moves = false;
         for (uint32_t i = 0; i < (*it)->result_count; i++) {
             struct tir_inst *add = addition_of(&in, *it, (*it)->results[i]);
             if (add)
                 move_in(&in, *it, (*it)->results[i], add);
-            changed |= add != NULL;
+            moves |= add != NULL;
         }
+        if (moves)
+            tir_foreach_inst_safe(inst, (*it)->regions[0])
+                tir_cut_in_pieces(f, inst, &in.moved);
+        changed |= moves;
+    }
     if (changed)
         tir_replace_uses_map(f, &in.moved);
     return changed;

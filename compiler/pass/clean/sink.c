@@ -18,7 +18,8 @@
 //
 // Before that each role gets its own copy of numbers that several roles read (in_roles.c), and what
 // waits for a slot to be stored does so packed: two numbers of 16 bits, or four of 8, a register.
-// What is added to sums that an if loads is added there (in_branches.c), where registers do not last.
+// What is added to sums that an if loads is added there (in_branches.c), and stores are of few
+// registers (pieces.c), both where registers do not last.
 //
 // Left alone are blocks without such sums, and those whose values are counted to fit: ptxas orders
 // them better, with loads ahead of their uses.
@@ -30,6 +31,7 @@
 #include "machine/budget.h"
 #include "pass/clean/in_branches.h"
 #include "pass/clean/in_roles.h"
+#include "pass/clean/pieces.h"
 #include "pass/pass.h"
 
 typedef VEC(struct tir_inst *) inst_list;
@@ -295,8 +297,10 @@ enum tir_change tir_pass_sink(struct tir_func *f, struct tir_pass_cx *cx)
         tir_pass_dce(f, cx); // what was made for all roles
     if (loads)
         s.changed |= pack_early(f, cx->scratch);
-    if (loads)
+    if (loads) {
         s.changed |= tir_compute_in_branches(f, cx->scratch);
+        s.changed |= tir_store_in_pieces(f, cx->scratch);
+    }
     s.live = tir_live_new(cx->scratch, f);
     s.overcount = loads ? TIR_BUDGET_SINK_OVERCOUNT : TIR_BUDGET_MMA_OVERCOUNT;
     visit(&s, f->body);
