@@ -61,6 +61,7 @@ struct emit {
     const struct tir_inst *awaited;        // a wait that the loop in front of it has emitted
     bool moves_registers;                  // the kernel has a setmaxnreg
     bool has_mma;                          // products by mma.sync
+    bool emulates_mma;                     // of them, some that ptxas makes of others
     bool has_tmem;                         // and tensor memory
     struct tir_span span;                  // of the instruction being emitted
     LLVMMetadataRef scope;                 // line information, or NULL

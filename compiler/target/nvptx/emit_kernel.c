@@ -157,11 +157,15 @@ static void look_around(struct emit *e)
     e->has_engines = e->maps.len;
     e->waits = tir_nvptx_waits(e->f, e->ll->target);
     e->has_watchdog = e->ll->watchdog && tir_nvptx_can_watch(e->f, e->ll->target);
+    const bool emulates = !(e->ll->target->features & TIR_HAS_FP8_UNITS);
     tir_foreach_inst(inst, e->f) {
+        const enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
         e->has_remote |= inst->op == TIR_OP_REMOTE || tir_attr_int(inst, TIR_ATTR_multicast, 0);
         e->has_engines |= inst->op == TIR_OP_WGMMA;
         e->moves_registers |= inst->op == TIR_OP_SETMAXNREG;
         e->has_mma |= inst->op == TIR_OP_MMA;
+        e->emulates_mma |= emulates && inst->op == TIR_OP_MMA &&
+                           (kind == TIR_WORD_kind_e4m3 || kind == TIR_WORD_kind_e5m2);
         e->has_tmem |= inst->op == TIR_OP_TMEM_ALLOC;
     }
 }
@@ -176,12 +180,14 @@ static void wait_for_launch(struct emit *e)
 // registers a thread begins with where it moves them, and beside tensor memory ptxas 13.0 takes too
 // few otherwise, and spills. Beside mma.sync, too, it spills a few for one more CTA. It knows
 // nothing of shared memory, which may have no room for that one: then registers suffice for all.
+// Where it makes products of fp8 itself it must not know: then it takes all registers for their
+// factors, and spills, where it takes half as many and spills none.
 static uint32_t ctas_together(const struct emit *e)
 {
     const struct tir_func *f = e->f;
-    if (e->moves_registers || e->has_tmem)
+    if (e->moves_registers || (e->has_tmem && !e->emulates_mma))
         return e->moves_registers && f->persistent ? f->persistent : 1;
-    if (!e->has_mma || !f->threads)
+    if (!e->has_mma || e->emulates_mma || !f->threads)
         return 0;
     uint32_t ctas = tir_target_ctas(e->ll->target, f->shared_bytes, f->threads);
     ctas = f->persistent ? TIR_MIN(ctas, f->persistent) : ctas;
