@@ -213,6 +213,18 @@ kernel k(A: {T}[M, K], B: {T}[W, K], C: {T}[{bn}, W], D: inout f32[M, {bn}]) whe
     }}
 }}
 """,
+    "a rest after the loop": """
+kernel k(A: {T}[M, K], B: {T}[N, K], L: i32[M], D: inout f32[M, N])
+{{
+    for (m, n) in tiles(M by {bm}, N by {bn}{walk}) {{
+        let whole = K - K % {bk};
+        var acc: f32[{bm}, {bn}] = 0;
+        for k in range(0, whole, {bk}, stages = {S}) {{ acc += dot(A[m:+{bm}, k:+{bk}], B[n:+{bn}, k:+{bk}].T); }}
+        if whole < K {{ acc += dot(A[m:+{bm}, whole:+{bk}], B[n:+{bn}, whole:+{bk}].T); }}
+        {end}
+    }}
+}}
+""",
     "two loops": """
 kernel k(A: {T}[M, K], B: {T}[N, K], C: {T}[N, K], D: inout f32[M, N])
 {{
