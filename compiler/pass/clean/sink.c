@@ -302,7 +302,7 @@ enum tir_change tir_pass_sink(struct tir_func *f, struct tir_pass_cx *cx)
         s.changed |= tir_store_in_pieces(f, cx->scratch);
     }
     s.live = tir_live_new(cx->scratch, f);
-    s.overcount = loads ? TIR_BUDGET_SINK_OVERCOUNT : TIR_BUDGET_MMA_OVERCOUNT;
+    s.overcount = loads ? TIR_BUDGET_SINK_OVERCOUNT : 0;
     visit(&s, f->body);
     return s.changed ? TIR_CHANGED : TIR_UNCHANGED;
 }
