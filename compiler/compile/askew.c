@@ -318,8 +318,16 @@ static bool has_other_uses(const struct askew *a, const struct askew_columns *c,
     return a->uses[tensor->id] > stores;
 }
 
+static bool is_staged(const struct tir_inst *access)
+{
+    for (const struct tir_inst *loop = access->block->owner; loop; loop = loop->block->owner)
+        if (tir_attr_int(loop, TIR_ATTR_stages, 1) > 1)
+            return true;
+    return false;
+}
+
 // Can tiles of rows that a loop walks turn? Only the last dimension wraps. Whether accesses of a
-// tensor meet is asked of slices that do not.
+// tensor meet is asked of slices that do not, and copies that run ahead have none.
 static bool may_wrap(const struct askew *a, const struct askew_columns *c)
 {
     vec_foreach(struct tir_inst *, it, &c->accesses) {
@@ -330,6 +338,8 @@ static bool may_wrap(const struct askew *a, const struct askew_columns *c)
                 tir_askew_turns(c, &tir_askew_accessed(a, *it)[tir_slice_dim(*it, d)]))
                 return false;
         if (!tir_is_only_read(a->f, tensor) && has_other_uses(a, c, tensor))
+            return false;
+        if (is_staged(*it))
             return false;
     }
     return (c->count & (c->count - 1)) == 0; // so none are added

@@ -351,6 +351,8 @@ static const char *refusal(struct stream *s, struct tir_inst *load)
 {
     const struct tir_type *t = load->results[0]->type;
     const char *why = NULL;
+    if (tir_attr_find(load, TIR_ATTR_wraps))
+        return "its columns turn, and a copy has them in order";
     for (uint32_t i = 0; i < load->operand_count; i++)
         if (!tir_follows(&s->ahead, load->operands[i]))
             return "its address or mask depends on values carried in the loop";
