@@ -280,7 +280,7 @@ bool tir_sync_may_shift(const struct sync_part *x, const struct sync_part *y, ui
 // May they have an element in common, for all that the numbers in the text say?
 bool tir_sync_may_share(const struct sync_part *x, const struct sync_part *y);
 
-// ctas.c: stores to one place by all CTAs along an axis of the grid are unchecked.
+// ctas.c: stores to one place by several CTAs along an axis of the grid are unchecked.
 void tir_sync_find_stores_of_all(struct sync_program *p);
 
 // carried.c: which stores to tensors depend on how tiles are given to CTAs.
