@@ -111,7 +111,8 @@ class Program:
             body.append(f"{carried} = {value};")
         self.in_loop = False
         first = rng.choice([0, 0, 0, self.cols])
-        return [f"for n in range({first}, N, {self.cols}) {{", *[f"    {line}" for line in body], "}"]
+        stages = rng.choice(["", "", ", stages = 3"])
+        return [f"for n in range({first}, N, {self.cols}{stages}) {{", *[f"    {line}" for line in body], "}"]
 
     def walk(self):
         rng = self.rng

@@ -141,6 +141,8 @@ const char *tir_tma_start_refusal(const struct tir_ranges *ranges, const struct 
 
 static const char *refuse_box(const struct tir_inst *access)
 {
+    if (tir_attr_find(access, TIR_ATTR_wraps))
+        return "its columns turn";
     const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
     const struct tir_value *base = tir_ref_base(access);
     uint32_t last = base->type->rank - 1, bits = tir_elems[base->type->elem].bits;

@@ -330,6 +330,18 @@ static bool only_puts_use(struct stream *s, const struct tir_value *v)
     return true;
 }
 
+// Why threads cannot copy the tile to a slot; NULL: they can.
+static const char *threads_refusal(const struct stream *s, const struct tir_inst *load)
+{
+    struct tir_copied copied;
+    const char *why = "its columns turn";
+    return tir_copied_of(load->results[0], &copied) &&
+                   tir_copy_width(s->f, s->cx->target, s->ranges, &copied, buffer_type(s, load),
+                                  &why)
+               ? NULL
+               : why;
+}
+
 // The same for a tile from which a put computes an operand: cp.async brings it, to the role of the
 // put.
 static const char *put_refusal(struct stream *s, struct tir_inst *load)
@@ -339,11 +351,7 @@ static const char *put_refusal(struct stream *s, struct tir_inst *load)
         return why;
     if (bitset_has(&s->operands.loads, load->results[0]->id) || !only_puts_use(s, load->results[0]))
         return "not only operands that another role computes follow from it";
-    struct tir_copied copied;
-    tir_copied_of(load->results[0], &copied);
-    const uint32_t width =
-        tir_copy_width(s->f, s->cx->target, s->ranges, &copied, buffer_type(s, load), &why);
-    return width ? NULL : why;
+    return threads_refusal(s, load);
 }
 
 // Why the tile cannot be copied ahead of its iteration; NULL: it can.
@@ -351,8 +359,6 @@ static const char *refusal(struct stream *s, struct tir_inst *load)
 {
     const struct tir_type *t = load->results[0]->type;
     const char *why = NULL;
-    if (tir_attr_find(load, TIR_ATTR_wraps))
-        return "its columns turn, and a copy has them in order";
     for (uint32_t i = 0; i < load->operand_count; i++)
         if (!tir_follows(&s->ahead, load->operands[i]))
             return "its address or mask depends on values carried in the loop";
@@ -366,11 +372,7 @@ static const char *refusal(struct stream *s, struct tir_inst *load)
         why = why ? why : tir_tma_boxes_refusal(buffer->layout, buffer->shape, NULL, buffer->elem);
         return why || t->rank > 1 ? why : "tensor copies fill buffers of two dimensions or more";
     }
-    struct tir_copied copied;
-    tir_copied_of(load->results[0], &copied);
-    const uint32_t width =
-        tir_copy_width(s->f, s->cx->target, s->ranges, &copied, buffer_type(s, load), &why);
-    return width ? NULL : why;
+    return threads_refusal(s, load);
 }
 
 // The same without regard to such a pad.
