@@ -106,8 +106,8 @@ const struct tir_type *tir_infer_slice(struct tir_query *q)
     }
     const struct tir_attr *wraps = tir_attr_find(inst, TIR_ATTR_wraps);
     const int64_t columns = base->rank ? box->list[base->rank - 1] : 0;
-    if (wraps && (wraps->number < 1 || !tir_is_pow2((uint64_t)wraps->number) ||
-                  wraps->number > columns || base->space != TIR_SPACE_GLOBAL))
+    if (wraps && (wraps->number < 1 || columns < 1 || columns % wraps->number ||
+                  !tir_is_pow2((uint64_t)columns) || base->space != TIR_SPACE_GLOBAL))
         return tir_infer_refuse(q, "%lld columns of a tensor do not begin at a multiple of %lld",
                                 (long long)columns, (long long)wraps->number);
     return tir_type_get(q->m->types, &t);
