@@ -59,14 +59,15 @@
 
 static const char no_room[] = "shared memory has no room for it";
 
-// Are the value's rows a slice of the tensor's rows, of which every element is stored?
+// Are the value's rows a slice of the tensor's rows, of which every element is stored, in order?
 static bool stores_rows(const struct tir_inst *store)
 {
     const struct tir_attr *box = tir_attr_find(store, TIR_ATTR_box);
     for (uint32_t d = 0; d < box->list_count; d++)
         if (box->list[d] < 0)
             return false;
-    return !store->operands[TIR_STORE_MASK] && box->list[box->list_count - 1] > 0;
+    return !store->operands[TIR_STORE_MASK] && !tir_attr_find(store, TIR_ATTR_wraps) &&
+           box->list[box->list_count - 1] > 0;
 }
 
 static void build_store(const struct outgoing *o, struct tir_builder *b, struct tir_value *x,

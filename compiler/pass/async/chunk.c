@@ -179,6 +179,7 @@ static void build_loop(struct chunk *c, struct tir_builder b, const struct move 
     tir_set_list(c->f, store, TIR_ATTR_box, box, to->rank);
     struct tir_inst *access = move->fetches ? load : store;
     tir_copy_attr(c->f, access, move->access, TIR_ATTR_cache);
+    tir_copy_attr(c->f, access, move->access, TIR_ATTR_wraps);
     if (aligned)
         tir_set_int(c->f, access, TIR_ATTR_aligned, aligned);
     tir_build_yield(&in, NULL, 0);

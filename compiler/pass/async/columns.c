@@ -79,7 +79,8 @@ static bool can_load(const struct tir_columns *c, const struct tir_inst *load)
     const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
     const bool can =
         is_of_sums(load) ? can_load_sums(c, load) : tir_is_only_read(c->f, tir_ref_base(load));
-    if (!can || load->operands[TIR_LOAD_MASK] || (pad && !tir_type_is_scalar(pad->type)))
+    if (!can || load->operands[TIR_LOAD_MASK] || (pad && !tir_type_is_scalar(pad->type)) ||
+        tir_attr_find(load, TIR_ATTR_wraps))
         return false;
     for (uint32_t d = 0; d < box->list_count; d++)
         if (box->list[d] < 0)
