@@ -117,6 +117,18 @@ static bool is_known(const struct askew *a, const struct tir_inst *access)
     return true;
 }
 
+// Do all slices of tensors that begin at the value have columns there?
+static bool begins_columns(const struct askew *a, const struct tir_value *start)
+{
+    tir_foreach_inst_in(inst, a->tiles->regions[0]) {
+        const struct tir_attr *box = is_access(inst) ? tir_attr_find(inst, TIR_ATTR_box) : NULL;
+        for (uint32_t d = 0; box && d + 1 < box->list_count; d++)
+            if (tir_ref_indices(inst)[d] == start)
+                return false;
+    }
+    return true;
+}
+
 // The dimension of the grid along which a tile has several rows, if any. False: there are two.
 static bool find_rows(struct askew *a)
 {
@@ -124,7 +136,7 @@ static bool find_rows(struct askew *a)
     uint32_t found = 0;
     a->rows = 1;
     for (uint32_t d = 0; d < by->list_count; d++) {
-        if (by->list[d] == 1)
+        if (by->list[d] == 1 || begins_columns(a, a->tiles->regions[0]->args[d]))
             continue;
         a->grid_dim = d;
         a->rows = by->list[d];

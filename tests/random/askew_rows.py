@@ -5,7 +5,7 @@
 Usage: askew_rows.py TIRC [--seed N] [--count N]
 
 Each tile has a row of tensors of several element types for itself, or a few. Its statements load rows and vectors that all rows share,
-combine them, mask them by their columns, reduce them and store rows of any type, of all rows or of the first ones, and add to a counter. Some walk longer rows in loops, with
+combine them, mask them by their columns, reduce them and store rows of any type, of all rows or of the first ones, and add to a counter. Some walk longer rows in the grid, or in loops, with
 a tile that goes from round to round, where the order of rounds matters. Rows have any length, and tensors begin anywhere: so vectors of memory are cut where rows begin and end,
 and lie anywhere beside each other. All numbers are exact, and the emulator finds what is touched outside of a tensor. Seed 0 is that of the day. A failing program is printed, with
 the command that runs it.
@@ -32,10 +32,11 @@ class Program:
         self.extent = rng.choice(["M"] * 6 + ["M - 1", "M / 2"])  # rows that have tiles
         self.counts = rng.random() < 0.1
         self.walks = rng.random() < 0.4
-        self.start = "n" if self.walks else "0"  # of the columns of a slice
+        self.spreads = not self.walks and rng.random() < 0.2  # the grid walks rows
+        self.start = "n" if self.walks or self.spreads else "0"  # of the columns of a slice
         self.tensors = {}
         self.values = 0
-        self.in_loop = False
+        self.in_loop = self.spreads
 
     def tensor(self, kind, dims, direction=""):
         name = f"{kind}{len(self.tensors)}"
@@ -131,9 +132,12 @@ class Program:
             lines.append(f"atomic_add({name}[0], i32(1));")
         tensors = ", ".join(f"{name}: {direction}{kind}[{', '.join(dims)}]"
                             for name, (kind, dims, direction) in self.tensors.items())
-        loop = f"(b, m) in tiles(B by 1, {self.extent} by {self.rows})" if self.deep else f"m in tiles({self.extent} by {self.rows})"
+        grid = {"b": "B by 1"} if self.deep else {}
+        grid["m"] = f"{self.extent} by {self.rows}"
+        grid |= {"n": f"N by {self.cols}"} if self.spreads else {}
+        loop = f"({', '.join(grid)}) in tiles({', '.join(grid.values())})"
         body = "\n".join(f"        {line}" for line in lines)
-        where = "" if self.walks else f"where N <= {self.cols} "
+        where = "" if self.walks or self.spreads else f"where N <= {self.cols} "
         return f"kernel k({tensors}) {where}threads({self.threads})\n{{\n    for {loop} {{\n{body}\n    }}\n}}\n"
 
     def whole(self):
@@ -148,7 +152,7 @@ class Program:
             name = self.tensor("Y", self.rows_of(), self.direction())
             value = f"min(max({rng.choice(names[-2:])}, 0), 100)"
             lines.append(f"{self.row(name)} = {self.tensors[name][0]}({value});")
-        if rng.random() < 0.3 and not self.deep:
+        if rng.random() < 0.3 and not self.deep and not self.spreads:
             name = self.tensor("S", ["M"], self.direction())
             value = f"min(max(rowsum(i32({names[-1]}) + 0 * {names[0]}) % 50, 0), 50)"
             lines.append(f"{name}[m:+{self.rows}] = reshape({self.tensors[name][0]}({value}), {self.rows});")
@@ -160,7 +164,7 @@ def draw(seed):
     text, rng = program.text(), random.Random(seed + 1)
     most = program.cols
     columns = rng.choice([rng.randint(1, most), rng.randint(1, most), most, most // 8 + rng.randint(0, 20)])
-    columns += rng.randint(0, 3) * most if program.walks else 0
+    columns += rng.randint(0, 3) * most if program.walks or program.spreads else 0
     sizes = [f"M={rng.randint(1, 5 if program.rows == 1 else 40)}", f"N={columns}"]
     sizes += [f"B={rng.randint(1, 3)}"] if program.deep else []
     for name, (_, dims, direction) in program.tensors.items():
