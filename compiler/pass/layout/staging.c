@@ -17,11 +17,10 @@
 // those inside that come later. The rows are swizzled so that eight of them touch all banks.
 //
 // A that warps compute stays in registers for wgmma, but where warpgroups that share its rows would
-// send it each other and have no room for copies (tir_a_is_sent).
+// send it each other and have no registers for copies (tir_sent_operands).
 
 #include "pass/layout/staging.h"
 
-#include "base/bitset.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "pass/async/cp_async.h"
@@ -414,10 +413,7 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
     tir_map_init(&s.swizzled, cx->scratch);
     tir_map_init(&s.plain, cx->scratch);
     tir_map_init(&s.turned, cx->scratch);
-    s.sent = bitset_new(cx->scratch, f->value_count);
-    tir_foreach_inst(inst, f)
-        if (tir_dot_on_warpgroups(inst) && tir_a_is_sent(cx->scratch, f, inst))
-            bitset_insert(&s.sent, inst->results[0]->id);
+    s.sent = tir_sent_operands(cx->scratch, f, cx->target);
     stage_all(&s);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
     const bool by_tensor_copies = tir_has_warpgroup_dot(f);

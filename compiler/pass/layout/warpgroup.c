@@ -16,7 +16,6 @@
 
 #include "pass/layout/warpgroup.h"
 
-#include "base/bitset.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/product.h"
@@ -124,7 +123,17 @@ static int64_t registers_of_round(const struct tir_block *round, uint32_t warps)
     return each;
 }
 
-bool tir_a_is_sent(struct tir_arena *scratch, const struct tir_func *f, const struct tir_inst *dot)
+// Bytes of an operand of a product in shared memory, once for all products that have it.
+static int64_t operand_bytes(struct bitset *seen, const struct tir_inst *dot, uint32_t i)
+{
+    bool turned;
+    const struct tir_value *x = tir_brought(tir_unturned(dot->operands[i], &turned));
+    return x->kind == TIR_VALUE_CONST || !bitset_insert(seen, x->id)
+               ? 0
+               : tir_type_count(x->type) * tir_elems[x->type->elem].bits / 8;
+}
+
+static bool is_sent(struct tir_arena *scratch, const struct tir_func *f, const struct tir_inst *dot)
 {
     const uint32_t warps = tir_crew_of(f, dot).warps, groups = warps / TIR_WARPGROUP;
     const int64_t registers = tir_role_registers(groups, TIR_ROLE_COPIES).math;
@@ -132,6 +141,25 @@ bool tir_a_is_sent(struct tir_arena *scratch, const struct tir_func *f, const st
            tir_wgmma_row_groups(dot->results[0]->type->shape, warps) < groups &&
            registers_of_round(dot->block, warps) + TIR_BUDGET_FREE_REGISTERS > registers &&
            tir_follows_from_products(scratch, f, dot->operands[TIR_DOT_A]);
+}
+
+struct bitset tir_sent_operands(struct tir_arena *scratch, const struct tir_func *f,
+                                const struct tir_target *target)
+{
+    struct bitset sent = bitset_new(scratch, f->value_count),
+                  seen = bitset_new(scratch, f->value_count);
+    int64_t bytes = 1024; // for mbarriers
+    tir_foreach_inst(dot, f) {
+        if (!tir_dot_on_warpgroups(dot))
+            continue;
+        const bool is = is_sent(scratch, f, dot);
+        if (is)
+            bitset_insert(&sent, dot->results[0]->id);
+        if (is || !tir_a_in_registers(dot))
+            bytes += operand_bytes(&seen, dot, TIR_DOT_A);
+        bytes += operand_bytes(&seen, dot, TIR_DOT_B);
+    }
+    return bytes <= target->shared_per_cta ? sent : bitset_new(scratch, f->value_count);
 }
 
 // The same for a loaded tile that tensor copies refuse, whose rows or elements have addresses: as
@@ -334,15 +362,9 @@ static const char *refuse_memory(const struct plan *p)
     struct bitset seen = bitset_new(p->cx->scratch, p->f->value_count);
     int64_t bytes = 0, there = p->cx->target->shared_per_cta - TIR_BUDGET_FREE_SHARED;
     vec_foreach(const struct product, product, &p->products)
-        for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++) {
-            bool turned;
-            const struct tir_value *x =
-                tir_brought(tir_unturned(product->dot->operands[i], &turned));
-            if ((i == TIR_DOT_A && tir_a_in_registers(product->dot)) ||
-                x->kind == TIR_VALUE_CONST || !bitset_insert(&seen, x->id))
-                continue;
-            bytes += tir_type_count(x->type) * tir_elems[x->type->elem].bits / 8;
-        }
+        for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++)
+            if (i != TIR_DOT_A || !tir_a_in_registers(product->dot))
+                bytes += operand_bytes(&seen, product->dot, i);
     if (bytes <= there)
         return NULL;
     return tir_str_format(p->cx->scratch,

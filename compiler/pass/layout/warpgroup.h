@@ -3,6 +3,7 @@
 #ifndef TIR_PASS_LAYOUT_WARPGROUP_H
 #define TIR_PASS_LAYOUT_WARPGROUP_H
 
+#include "base/bitset.h"
 #include "pass/pass.h"
 
 // Marks the dots of f that run on warpgroups with the engine wgmma and chooses f's threads; the
@@ -25,9 +26,11 @@ bool tir_a_in_registers(const struct tir_inst *dot);
 // Is v computed from what products have given? Then no other role can compute it ahead.
 bool tir_follows_from_products(struct tir_arena *scratch, const struct tir_func *f,
                                const struct tir_value *v);
-// Does it, and leaves them for shared memory? Warpgroups that share rows of the sums take the same
-// rows of A, of which each has computed a part: they send each other the rest through shared
-// memory. It stays there where registers do not suffice for the copies of a round.
-bool tir_a_is_sent(struct tir_arena *scratch, const struct tir_func *f, const struct tir_inst *dot);
+// Results of dots, by id, whose A comes so, and leaves them for shared memory. Warpgroups that
+// share rows of the sums take the same rows of A, of which each has computed a part: they send each
+// other the rest through shared memory. It stays there where registers do not suffice for the
+// copies of a round, and shared memory has room for it beside all other operands.
+struct bitset tir_sent_operands(struct tir_arena *scratch, const struct tir_func *f,
+                                const struct tir_target *target);
 
 #endif
