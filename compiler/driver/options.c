@@ -61,6 +61,16 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
+// Has another NAME=VALUE but the last of the list this one's name?
+static bool is_named_before(const char *const *texts, uint32_t count, const char *text)
+{
+    const size_t name = strcspn(text, "=");
+    for (uint32_t i = 0; i + 1 < count; i++)
+        if (strncmp(texts[i], text, name + 1) == 0)
+            return true;
+    return false;
+}
+
 static bool take(struct tir_arena *arena, struct tir_options *out, uint32_t row, const char *text,
                  tir_error *error)
 {
@@ -90,9 +100,12 @@ static bool take(struct tir_arena *arena, struct tir_options *out, uint32_t row,
             vec_push(arena, &out->tries, text);
         else
             vec_push(arena, &out->defines, text);
-        if (strchr(text, '=') && text[0] != '=')
-            return true;
-        return tir_fail(error, TIR_ERR_INVALID, "--%s %s: NAME=VALUE is needed", name, text);
+        if (!strchr(text, '=') || text[0] == '=')
+            return tir_fail(error, TIR_ERR_INVALID, "--%s %s: NAME=VALUE is needed", name, text);
+        if (row == TIR_OPTION_DIM && is_named_before(out->dims.at, out->dims.len, text))
+            return tir_fail(error, TIR_ERR_INVALID, "--%s %.*s is given twice", name,
+                            (int)strcspn(text, "="), text);
+        return true;
     case RATIO:
         if (!text || (tir_parse_float(tir_str_of(text), &out->number[row]) &&
                       out->number[row] >= 0 && out->number[row] < 1e300))

@@ -89,6 +89,7 @@ static void test_refused(void **state)
         {"run --check=x", "--check=x: a number from 0 is needed"},
         {"run -D BM", "--define BM: NAME=VALUE is needed"},
         {"run -D =3", "--define =3: NAME=VALUE is needed"},
+        {"build --dim N=3 --dim NN=4 --dim N=4", "--dim N is given twice"},
         {"run --json=yes", "--json takes no argument"},
     };
     for (size_t i = 0; i < TIR_COUNT_OF(cases); i++) {

@@ -54,7 +54,8 @@ static void test_bad_specs(void **state)
         "randint",    "randint:1", "randint:2:1",  "randint:1:2:3",
         "rand:1:2:3", "@",         "pad=-1",       "pad=",
         "pad=x",      "strides=",  "strides=1x-1", "strides=1x1x1x1x1x1x1",
-        "save=",      "colour=3",  "randn,,zeros",
+        "save=",      "colour=3",  "randn,,zeros", "rand:1:0",
+        "rand:nan:1",
     };
     for (size_t i = 0; i < TIR_COUNT_OF(texts); i++) {
         struct tir_tensor_spec spec;
@@ -62,6 +63,26 @@ static void test_bad_specs(void **state)
         if (tir_tensor_spec_parse(&arena, texts[i], &spec, &error))
             fail_msg("\"%s\" was accepted", texts[i]);
         assert_true(error.message[0]);
+    }
+}
+
+static void test_what_is_needed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"pad=-1", "pad=-1: a whole number from 0 is needed"},
+        {"strides=", "strides=: elements from 0, one per dimension, with x between"},
+        {"save=", "save=: the name of a file is needed"},
+        {"rand:1:0", "rand: the range is empty"},
+        {"randint:2:1", "randint: the range is empty"},
+    };
+    for (size_t i = 0; i < TIR_COUNT_OF(cases); i++) {
+        struct tir_tensor_spec spec;
+        tir_error error = {0};
+        assert_false(tir_tensor_spec_parse(&arena, cases[i].text, &spec, &error));
+        assert_string_equal(error.message, cases[i].message);
     }
 }
 
@@ -189,10 +210,10 @@ static void test_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_specs),        cmocka_unit_test(test_bad_specs),
-        cmocka_unit_test(test_strides),      cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_contents),     cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_few_integers),
+        cmocka_unit_test(test_specs),          cmocka_unit_test(test_bad_specs),
+        cmocka_unit_test(test_what_is_needed), cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_too_large),      cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_few_integers),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -188,9 +188,10 @@ static bool fill_arguments(tir_str rest, const struct fill_name *fill, struct ti
     if (rest.len || count < fill->least || count > fill->most)
         return tir_fail(error, TIR_ERR_INVALID, "%s takes %u%s numbers, after \":\"", fill->name,
                         fill->least, fill->least == fill->most ? "" : " to 2");
-    if (fill->fill == TIR_FILL_RANDINT && out->lo > out->hi)
-        return tir_fail(error, TIR_ERR_INVALID, "randint: the range is empty");
-    return true;
+    const bool is_range = fill->fill == TIR_FILL_RANDINT ? out->lo <= out->hi
+                          : fill->fill == TIR_FILL_RAND  ? out->a <= out->b // and no NaN
+                                                         : true;
+    return is_range || tir_fail(error, TIR_ERR_INVALID, "%s: the range is empty", fill->name);
 }
 
 static bool parse_fill(struct tir_arena *arena, tir_str item, struct tir_tensor_spec *out,
@@ -229,14 +230,17 @@ static bool parse_strides(tir_str text, struct tir_tensor_spec *out)
 static bool parse_option(struct tir_arena *arena, tir_str key, tir_str value,
                          struct tir_tensor_spec *out, tir_error *error)
 {
+    const char *needed = "a whole number from 0 is needed";
     bool sound;
     if (tir_str_is(key, "pad"))
         sound = tir_parse_int(value, &out->pad) && out->pad >= 0;
     else if (tir_str_is(key, "offset"))
         sound = tir_parse_int(value, &out->offset) && out->offset >= 0;
-    else if (tir_str_is(key, "strides"))
+    else if (tir_str_is(key, "strides")) {
+        needed = "elements from 0, one per dimension, with x between";
         sound = parse_strides(value, out);
-    else if (tir_str_is(key, "save")) {
+    } else if (tir_str_is(key, "save")) {
+        needed = "the name of a file is needed";
         sound = value.len > 0;
         out->save = tir_str_copy(arena, value).ptr;
     } else
@@ -244,10 +248,7 @@ static bool parse_option(struct tir_arena *arena, tir_str key, tir_str value,
                         "\"" STR_FMT "\" is none of pad=N, strides=NxN, offset=N, save=FILE",
                         STR_ARG(key));
     return sound || tir_fail(error, TIR_ERR_INVALID, STR_FMT "=" STR_FMT ": %s", STR_ARG(key),
-                             STR_ARG(value),
-                             tir_str_is(key, "strides")
-                                 ? "elements from 0, one per dimension, with x between"
-                                 : "a whole number from 0 is needed");
+                             STR_ARG(value), needed);
 }
 
 bool tir_tensor_spec_parse(struct tir_arena *arena, const char *text, struct tir_tensor_spec *out,
