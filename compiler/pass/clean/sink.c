@@ -237,17 +237,18 @@ static bool most_beside_sums(const struct tir_live *live, const struct tir_block
     return any;
 }
 
+// What is inside first: what it needs comes in the order in which it needs it.
 static void visit(struct sink *s, struct tir_block *block)
 {
     uint32_t most = 0;
     const uint32_t limit = block->first ? tir_live_limit(s->f, block->first) : 0;
+    tir_foreach_inst_safe(inst, block)
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            visit(s, inst->regions[r]);
     if (most_beside_sums(s->live, block, &most) && most > limit + limit * s->overcount / 100) {
         s->block = block;
         order(s);
     }
-    tir_foreach_inst_safe(inst, block)
-        for (uint32_t r = 0; r < inst->region_count; r++)
-            visit(s, inst->regions[r]);
 }
 
 // What the pack waits for alone, if it is in its block: the last one that makes an operand. NULL:
