@@ -16,7 +16,7 @@ import sys
 
 import seeds
 
-ARCHS = ["sm_80", "sm_90a", "sm_100a"]
+ARCHS = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
 TYPES = ["f32", "bf16", "f16", "i32", "i16", "i8", "u8"]
 COLS = [64, 128, 256, 512, 1000, 1024, 1536]
 REDUCTIONS = ["rowsum", "rowmax", "rowmin"]
@@ -80,30 +80,25 @@ class Program:
             f"{a} - i32(rowsum(where({at}cols({b}) < N, {b}, 0)) % 5)",
         ])
 
-    def statements(self, names, most):
+    def lets(self, names, most, draw):
+        """One to `most` new names of what draw() gives."""
         lines = []
         for _ in range(self.rng.randint(1, most)):
             name = f"v{self.values}"
             self.values += 1
-            lines.append(f"let {name} = {self.statement(names)};")
+            lines.append(f"let {name} = {draw()};")
             names.append(name)
         return lines
 
-    def loads(self, names):
-        lines = []
-        for _ in range(self.rng.randint(1, 2)):
-            name = f"v{self.values}"
-            self.values += 1
-            lines.append(f"let {name} = {self.load()};")
-            names.append(name)
-        return lines
+    def statements(self, names, most):
+        return self.lets(names, most, lambda: self.statement(names))
 
     def loop(self, carried):
-        """A loop over the tiles of a row, and what it begins with. The first may be done apart."""
+        """A loop over the tiles of a row, from the first or the second on."""
         rng = self.rng
         names = [] if carried is None or rng.random() < 0.5 else [carried]
         self.in_loop = True
-        body = self.loads(names) + self.statements(names, 3)
+        body = self.lets(names, 2, self.load) + self.statements(names, 3)
         if carried is None:
             name = self.tensor("Y", self.rows_of(), self.direction())
             body.append(f"{self.row(name)} = {self.tensors[name][0]}(min(max({names[-1]} + total, 0), 100));")
@@ -141,13 +136,8 @@ class Program:
         return f"kernel k({tensors}) {where}threads({self.threads})\n{{\n    for {loop} {{\n{body}\n    }}\n}}\n"
 
     def whole(self):
-        rng, lines, names = self.rng, [], []
-        for _ in range(rng.randint(1, 3)):
-            names.append(f"v{len(names)}")
-            lines.append(f"let {names[-1]} = {self.load()};")
-        for _ in range(rng.randint(1, 5)):
-            lines.append(f"let v{len(names)} = {self.statement(names)};")
-            names.append(f"v{len(names)}")
+        rng, names = self.rng, []
+        lines = self.lets(names, 3, self.load) + self.statements(names, 5)
         for _ in range(rng.choice([1, 1, 2])):
             name = self.tensor("Y", self.rows_of(), self.direction())
             value = f"min(max({rng.choice(names[-2:])}, 0), 100)"
