@@ -354,7 +354,7 @@ static bool may_wrap(const struct askew *a, const struct askew_columns *c)
         if (is_staged(*it))
             return false;
     }
-    return (c->count & (c->count - 1)) == 0; // so none are added
+    return tir_is_pow2((uint64_t)c->count); // so none are added
 }
 
 // All columns of this row that may turn. False: none may.

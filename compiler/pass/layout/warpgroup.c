@@ -148,7 +148,7 @@ struct bitset tir_sent_operands(struct tir_arena *scratch, const struct tir_func
 {
     struct bitset sent = bitset_new(scratch, f->value_count),
                   seen = bitset_new(scratch, f->value_count);
-    int64_t bytes = 1024; // for mbarriers
+    int64_t bytes = TIR_BUDGET_MBARRIER_BYTES;
     tir_foreach_inst(dot, f) {
         if (!tir_dot_on_warpgroups(dot))
             continue;

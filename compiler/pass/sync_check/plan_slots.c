@@ -53,7 +53,8 @@ static int64_t count_of_rests(const struct tir_inst *inst)
         !tir_is_const_int(inst->operands[1], &by))
         return 0;
     by += inst->op == TIR_OP_AND;
-    return by > 1 && by <= MOST_SLOTS && (inst->op == TIR_OP_REM || !(by & (by - 1))) ? by : 0;
+    return by > 1 && by <= MOST_SLOTS && (inst->op == TIR_OP_REM || tir_is_pow2((uint64_t)by)) ? by
+                                                                                               : 0;
 }
 
 // Is it, or is it computed from, what a division by a small number leaves?
