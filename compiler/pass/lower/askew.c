@@ -11,15 +11,15 @@
 //
 // Three parts of 8 bytes are loaded, and shifted by a word or none and within words.
 //
-// What is not of the row as a whole goes element by element, in one branch, which few threads take:
-// so nothing outside of the row is touched, and tests of elements take no registers beside the
-// branch. All loads of an access are on their way before anything waits for one.
+// What is not of the row as a whole goes element by element, in a loop over the vectors of a thread
+// that are cut, which few threads enter and most of these for one vector: the others of their CTA
+// wait for them. So nothing outside of the row is touched, and tests of elements take no registers
+// beside the loop. All vectors of an access are on their way before anything waits for one.
 
 #include "ir/walk.h"
 #include "pass/lower/lower.h"
-#include "pass/sync/crew.h"
 
-enum { VECTOR = 16, GRAIN = 8, WORD = 4, WORDS = VECTOR / WORD, GRAIN_WORDS = GRAIN / WORD };
+enum { VECTOR = 16, GRAIN = 8, WORD = 4, WORDS = TIR_ROW_WORDS, GRAIN_WORDS = GRAIN / WORD };
 
 static uint32_t elements_of(const struct lower_row *row, uint32_t bytes)
 {
@@ -48,14 +48,14 @@ static bool may_wrap(const struct lower_row *row, const struct lower_piece *piec
     return piece->column < row->wraps;
 }
 
-// Says of each vector whether it moves at once, and gives whether any of them does not though
-// elements of it are in the row.
-static struct tir_value *choose(struct lower *lo, const struct lower_row *row,
-                                struct lower_piece *pieces, uint32_t count)
+// Says of each vector whether it moves at once, and whether it does not though elements of it are
+// in the row.
+static void choose(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
+                   uint32_t count)
 {
     const int64_t rest = elements_of(row, VECTOR) - 1;
     const int64_t moved = elements_of(row, row->is_askew ? VECTOR + GRAIN : VECTOR) - 1;
-    struct tir_value *any = NULL, *before = row->before, *after = row->after;
+    struct tir_value *before = row->before, *after = row->after;
     if (row->is_askew) {
         before = tir_binary(&lo->b, TIR_OP_ADD, before, row->past);
         after = tir_binary(&lo->b, TIR_OP_ADD, after, row->past);
@@ -69,50 +69,6 @@ static struct tir_value *choose(struct lower *lo, const struct lower_row *row,
         p->cut = tir_lower_and(lo, p->cut, tir_unary(&lo->b, TIR_OP_NOT, p->whole));
         p->whole = tir_lower_and(lo, p->place.pred, p->whole);
         p->cut = tir_lower_and(lo, p->place.pred, p->cut);
-        any = any ? tir_binary(&lo->b, TIR_OP_OR, any, p->cut) : p->cut;
-    }
-    return any;
-}
-
-// Element i of a piece, if the piece is cut and it is in the row.
-static struct lower_place element_at(struct lower *lo, const struct lower_row *row,
-                                     const struct lower_piece *piece, uint32_t i)
-{
-    struct lower_place p = piece->place;
-    const int64_t column = piece->column + i;
-    const int64_t bytes = tir_elems[row->elem].bits / 8;
-    struct tir_value *is_inside = is_between(lo, row->before, column, column, row->after);
-    p.offset += (int64_t)i * bytes;
-    if (may_wrap(row, piece)) {
-        const struct tir_type *t = p.at->type;
-        struct tir_value *is_first = is_below(lo, column, row->before);
-        struct tir_value *is_there = is_below(lo, column + row->columns, row->after);
-        struct tir_value *choice[] = {is_first, is_there, is_inside};
-        is_inside = tir_build1(&lo->b, TIR_OP_WHERE, lo->boolean, choice, 3);
-        struct tir_value *further[] = {is_first, tir_const_int(lo->f, t, row->columns * bytes),
-                                       tir_const_int(lo->f, t, 0)};
-        p.at = tir_lower_add(lo, &lo->b, p.at, tir_build1(&lo->b, TIR_OP_WHERE, t, further, 3));
-    }
-    p.pred = tir_lower_and(lo, piece->cut, is_inside);
-    return p;
-}
-
-static void load_elements(struct lower *lo, const struct lower_row *row,
-                          const struct lower_piece *piece, struct tir_value **words)
-{
-    const uint32_t parts = elements_of(row, WORD);
-    for (uint32_t w = 0; w < WORDS; w++) {
-        struct tir_value *elements[WORD];
-        for (uint32_t i = 0; i < parts; i++) {
-            const struct lower_place p = element_at(lo, row, piece, w * parts + i);
-            tir_lower_ld_vector(lo, &p, row->elem, 1, &elements[i]);
-            struct tir_value *choice[] = {p.pred, elements[i], row->pad};
-            if (row->pad)
-                elements[i] = tir_build1(&lo->b, TIR_OP_WHERE, row->pad->type, choice, 3);
-        }
-        struct tir_value *word = tir_lower_joined(lo, lo->u32, elements, parts);
-        struct tir_value *choice[] = {piece->cut, word, piece->words[w]};
-        words[w] = tir_build1(&lo->b, TIR_OP_WHERE, lo->u32, choice, 3);
     }
 }
 
@@ -157,8 +113,8 @@ static void shift(struct lower *lo, const struct lower_row *row, struct tir_valu
 static void load_words(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
                        uint32_t count)
 {
-    const uint32_t all = count * WORDS;
-    struct tir_value *any = choose(lo, row, pieces, count), *back = NULL;
+    struct tir_value *back = NULL;
+    choose(lo, row, pieces, count);
     if (row->is_askew)
         back = tir_lower_mul_const(lo, &lo->b, row->past, tir_elems[row->elem].bits / 8);
     for (uint32_t i = 0; i < count; i++) {
@@ -174,30 +130,14 @@ static void load_words(struct lower *lo, const struct lower_row *row, struct low
         shift(lo, row, pieces[i].words);
     for (uint32_t i = 0; row->pad && i < count; i++)
         pad_words(lo, row, &pieces[i]);
-    const struct tir_type **types = arena_array(lo->f->module->arena, const struct tir_type *, all);
-    struct tir_value **words = tir_lower_new_registers(lo, all);
-    for (uint32_t w = 0; w < all; w++) {
-        types[w] = lo->u32;
-        words[w] = pieces[w / WORDS].words[w % WORDS];
-    }
-    struct tir_builder outside = lo->b;
-    struct tir_inst *branch = tir_build(&outside, TIR_OP_IF, &any, 1, types, all, 2);
-    struct tir_builder other = tir_builder_at_end(lo->f, branch->regions[1]);
-    tir_build_yield(&other, words, all);
-    lo->b = tir_builder_at_end(lo->f, branch->regions[0]);
-    for (uint32_t i = 0; i < count; i++)
-        load_elements(lo, row, &pieces[i], words + (size_t)i * WORDS);
-    tir_build_yield(&lo->b, words, all);
-    lo->b = outside;
-    for (uint32_t w = 0; w < all; w++)
-        pieces[w / WORDS].words[w % WORDS] = branch->results[w];
+    tir_lower_load_rest(lo, row, pieces, count);
 }
 
-static void unpack(struct lower *lo, const struct lower_row *row, struct tir_value *word,
-                   struct tir_value **out)
+void tir_lower_unpack_word(struct lower *lo, enum tir_elem elem, struct tir_value *word,
+                           struct tir_value **out)
 {
-    const uint32_t parts = elements_of(row, WORD);
-    const struct tir_type *type = tir_type_scalar(lo->types, row->elem);
+    const uint32_t parts = 32 / tir_elems[elem].bits;
+    const struct tir_type *type = tir_type_scalar(lo->types, elem);
     const struct tir_type *types[WORD] = {type, type, type, type};
     memcpy(out, tir_build(&lo->b, TIR_OP_UNPACK, &word, 1, types, parts, 0)->results,
            parts * sizeof(*out));
@@ -210,14 +150,15 @@ void tir_lower_load_row(struct lower *lo, const struct lower_row *row, struct lo
     load_words(lo, row, pieces, count);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t w = 0; w < WORDS; w++)
-            unpack(lo, row, pieces[i].words[w], pieces[i].elements + (size_t)w * parts);
+            tir_lower_unpack_word(lo, row->elem, pieces[i].words[w],
+                                  pieces[i].elements + (size_t)w * parts);
 }
 
 void tir_lower_store_row(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
                          uint32_t count)
 {
     const uint32_t parts = elements_of(row, WORD);
-    struct tir_value *any = choose(lo, row, pieces, count);
+    choose(lo, row, pieces, count);
     for (uint32_t i = 0; i < count; i++) {
         struct lower_piece *p = &pieces[i];
         for (uint32_t w = 0; w < WORDS; w++)
@@ -226,16 +167,5 @@ void tir_lower_store_row(struct lower *lo, const struct lower_row *row, struct l
         at.pred = p->whole;
         tir_lower_st_vector(lo, &at, WORDS, p->words);
     }
-    struct tir_builder outside = lo->b;
-    lo->b = tir_build_if(&outside, any);
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t w = 0; w < WORDS; w++) {
-            struct tir_value *elements[WORD];
-            unpack(lo, row, pieces[i].words[w], elements);
-            for (uint32_t k = 0; k < parts; k++) {
-                const struct lower_place p = element_at(lo, row, &pieces[i], w * parts + k);
-                tir_lower_st_vector(lo, &p, 1, &elements[k]);
-            }
-        }
-    lo->b = outside;
+    tir_lower_store_rest(lo, row, pieces, count);
 }

@@ -220,6 +220,7 @@ struct tir_value *tir_lower_remote(struct lower *lo, struct tir_value *buffer,
                                    struct tir_value *cta);
 
 // Rows that begin and end anywhere in memory (askew.c).
+enum { TIR_ROW_WORDS = 4 }; // of 32 bits in a vector of 16 bytes
 struct lower_row {
     enum tir_elem elem; // of 8 to 32 bits
     bool is_askew;      // pieces lie anywhere; else at multiples of 16 bytes, if `lies` holds
@@ -240,6 +241,14 @@ void tir_lower_load_row(struct lower *lo, const struct lower_row *row, struct lo
                         uint32_t count);
 void tir_lower_store_row(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
                          uint32_t count);
+// The elements of a word.
+void tir_lower_unpack_word(struct lower *lo, enum tir_elem elem, struct tir_value *word,
+                           struct tir_value **out);
+// What is cut, element by element (askew_rest.c).
+void tir_lower_load_rest(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
+                         uint32_t count);
+void tir_lower_store_rest(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
+                          uint32_t count);
 
 void tir_lower_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_store(struct lower *lo, struct tir_inst *inst);
