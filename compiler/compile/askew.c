@@ -25,6 +25,10 @@
 //     for n in range(0, N, 4096) { sums += X[m:+1, (n - s):+4096, wraps = 8]; }
 // where the first s elements of a slice are those behind its last (the attribute wraps).
 //
+// A buffer in shared memory that takes turned tiles has them turned, so all of its accesses turn,
+// as slices of one width at multiples of it. What copies wider slices does so in pieces then
+// (askew_pieces.c).
+//
 // Element c of a turned tile is what element c - s was, and the first s are what the last ones
 // were. That is all that changes: the numbers that an iota counts turn too, so that masks say the
 // same of each element, and what lies in front of the row is outside of the tensor, as what lies
@@ -231,7 +235,20 @@ static bool ends_with_grid(const struct askew *a, const struct tir_inst *inst)
     return false;
 }
 
-// Notes an access that turns. False: it is none of a tensor, or begins elsewhere.
+// Is it a piece of a tile's buffer, which can have turned elements as any others?
+static bool is_piece(const struct askew *a, const struct askew_columns *c,
+                     const struct tir_inst *access, uint32_t d)
+{
+    const struct tir_value *buffer = tir_ref_base(access);
+    const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
+    return buffer->kind == TIR_VALUE_RESULT && buffer->def->op == TIR_OP_ALLOC &&
+           tir_is_inside(buffer->def, a->tiles) && access->op != TIR_OP_ATOMIC &&
+           d + 1 == box->list_count && box->list[d] == c->count &&
+           tir_slice_stride(access, d) == 1 &&
+           tir_range_divisor(a->ranges, tir_ref_indices(access)[d]) % (uint64_t)c->count == 0;
+}
+
+// Notes an access that turns. False: it begins elsewhere, or is none of a tensor or a buffer.
 static bool note_access(struct askew *a, struct askew_columns *c, struct tir_inst *inst)
 {
     const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
@@ -241,6 +258,11 @@ static bool note_access(struct askew *a, struct askew_columns *c, struct tir_ins
         int64_t start;
         if (box->list[d] <= 1 || !tir_askew_turns(c, &dims[tir_slice_dim(inst, d)]))
             continue;
+        if (is_piece(a, c, inst, d)) {
+            vec_push(a->f->module->arena, &c->kept, inst);
+            c->walks |= tir_ref_base(inst)->type->shape[d] > c->count;
+            continue;
+        }
         if (!tir_param_of(a->f, tir_ref_base(inst)) || tir_slice_stride(inst, d) != 1 ||
             !starts_with_vector(a, tir_ref_indices(inst)[d]))
             return false;
@@ -320,16 +342,6 @@ bool tir_askew_is_put_together(const struct askew *a, const struct tir_inst *acc
            !access->operands[TIR_LOAD_MASK] && tir_is_only_read(a->f, tir_ref_base(access));
 }
 
-// Does anything but stores of these columns use the tensor?
-static bool has_other_uses(const struct askew *a, const struct askew_columns *c,
-                           const struct tir_value *tensor)
-{
-    uint32_t stores = 0;
-    vec_foreach(struct tir_inst *, it, &c->accesses)
-        stores += (*it)->op == TIR_OP_STORE && tir_ref_base(*it) == tensor;
-    return a->uses[tensor->id] > stores;
-}
-
 static bool is_staged(const struct tir_inst *access)
 {
     for (const struct tir_inst *loop = access->block->owner; loop; loop = loop->block->owner)
@@ -338,23 +350,69 @@ static bool is_staged(const struct tir_inst *access)
     return false;
 }
 
-// Can tiles of rows that a loop walks turn? Only the last dimension wraps. Whether accesses of a
-// tensor meet is asked of slices that do not, and copies that run ahead have none.
+// Can tiles of rows that a loop walks turn? Only the last dimension wraps, and copies that run
+// ahead have slices that do not.
 static bool may_wrap(const struct askew *a, const struct askew_columns *c)
 {
     vec_foreach(struct tir_inst *, it, &c->accesses) {
-        const struct tir_value *tensor = tir_ref_base(*it);
         const struct tir_attr *box = tir_attr_find(*it, TIR_ATTR_box);
         for (uint32_t d = 0; d + 1 < box->list_count; d++)
             if (box->list[d] > 1 &&
                 tir_askew_turns(c, &tir_askew_accessed(a, *it)[tir_slice_dim(*it, d)]))
                 return false;
-        if (!tir_is_only_read(a->f, tensor) && has_other_uses(a, c, tensor))
-            return false;
         if (is_staged(*it))
             return false;
     }
     return tir_is_pow2((uint64_t)c->count); // so none are added
+}
+
+// Is it a slice of a buffer, whose elements may have been turned?
+static bool is_slice_of_buffer(const struct tir_inst *inst)
+{
+    const struct tir_attr *box = inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE
+                                     ? tir_attr_find(inst, TIR_ATTR_box)
+                                     : NULL;
+    return box && box->list[box->list_count - 1] > 1 &&
+           tir_ref_base(inst)->kind == TIR_VALUE_RESULT &&
+           tir_ref_base(inst)->def->op == TIR_OP_ALLOC;
+}
+
+// Are there accesses of the buffer but slices that turn, or of the tensor but stores that do?
+static bool is_torn(const struct askew *a, const struct tir_value *buffer)
+{
+    uint32_t turned = 0;
+    vec_foreach(const struct askew_columns, c, &a->columns) {
+        vec_foreach(struct tir_inst *, it, &c->kept)
+            turned += tir_ref_base(*it) == buffer;
+        vec_foreach(struct tir_inst *, it, &c->accesses)
+            turned += tir_ref_base(*it) == buffer && (*it)->op == TIR_OP_STORE;
+    }
+    return turned != a->uses[buffer->id];
+}
+
+// Has a buffer turned tiles and others, or does a tensor that is written? Of slices that wrap
+// nothing asks whether they meet others.
+static bool tears(const struct askew *a, const struct askew_columns *c)
+{
+    bool torn = false;
+    vec_foreach(struct tir_inst *, it, &c->kept)
+        torn |= is_torn(a, tir_ref_base(*it));
+    vec_foreach(struct tir_inst *, it, &c->accesses)
+        torn |=
+            c->walks && !tir_is_only_read(a->f, tir_ref_base(*it)) && is_torn(a, tir_ref_base(*it));
+    return torn;
+}
+
+static void drop_torn(struct askew *a)
+{
+    for (uint32_t i = 0; i < a->columns.len;) {
+        if (!tears(a, &a->columns.at[i])) {
+            i++;
+            continue;
+        }
+        a->columns.at[i] = a->columns.at[--a->columns.len];
+        i = 0; // what these columns share with others is torn now
+    }
 }
 
 // All columns of this row that may turn. False: none may.
@@ -362,7 +420,8 @@ static bool find_columns(struct askew *a)
 {
     VEC(const struct tir_tile_dim *) seen = {0};
     tir_foreach_inst_in(inst, a->tiles->regions[0]) {
-        if (!is_row_of_tensor(a, inst) || !is_same_row(a->row, inst))
+        const bool has_row = is_row_of_tensor(a, inst) && is_same_row(a->row, inst);
+        if (!has_row && !is_slice_of_buffer(inst))
             continue;
         struct askew_columns c = columns_of(a, inst);
         bool is_new = true;
@@ -374,7 +433,11 @@ static bool find_columns(struct askew *a)
         if (note_all(a, &c) && (!c.walks || may_wrap(a, &c)))
             vec_push(a->f->module->arena, &a->columns, c);
     }
-    return a->columns.len > 0;
+    drop_torn(a);
+    bool any = false;
+    vec_foreach(const struct askew_columns, c, &a->columns)
+        any |= c->accesses.len > 0;
+    return any;
 }
 
 // The row of the most elements in a vector: where it begins aligned, so do the others.
@@ -394,6 +457,8 @@ struct tir_func *tir_compile_askew(struct tir_func *f)
             a.tiles = inst;
     if (!a.tiles || a.f->grid_count)
         return NULL;
+    a.uses = tir_count_uses(a.f->module->arena, a.f);
+    tir_askew_split(&a);
     tir_extents_find(&a.extents, a.f, a.f->module->arena);
     a.ranges = tir_ranges_new(a.f->module->arena, a.f);
     a.uses = tir_count_uses(a.f->module->arena, a.f);

@@ -14,8 +14,14 @@ struct askew_columns {
     const struct tir_tile_dim *class;
     int64_t count;                   // of them
     bool walks;                      // a loop walks the rows in tiles of so many
-    VEC(struct tir_inst *) accesses; // along them
+    VEC(struct tir_inst *) accesses; // of tensors along them
+    VEC(struct tir_inst *) kept; // of shared memory, which stay: they store and load turned tiles
     VEC(struct tir_inst *) iotas;
+};
+
+struct askew_length { // of tensors along columns that turn
+    struct tir_value *value;
+    int64_t least, most; // for which the variant is
 };
 
 struct askew {
@@ -30,7 +36,7 @@ struct askew {
     const struct tir_ranges *ranges;
     const uint32_t *uses;              // of values, by id
     VEC(struct askew_columns) columns; // that turn
-    VEC(struct tir_value *) lengths;   // of the tensors along them
+    VEC(struct askew_length) lengths;
 };
 
 // Is the dimension that of the columns?
@@ -47,6 +53,9 @@ struct tir_value *tir_askew_extent(const struct askew *a, const struct tir_inst 
 bool tir_askew_is_moved(const struct askew *a, const struct tir_inst *access);
 // May be loaded in vectors that lie anywhere.
 bool tir_askew_is_put_together(const struct askew *a, const struct tir_inst *access);
+
+// Makes copies between rows and buffers, which are accessed in narrower slices, several copies.
+void tir_askew_split(const struct askew *a);
 
 // Turns all columns. False: no launch could have the lengths that this takes.
 bool tir_askew_turn(struct askew *a);

@@ -36,44 +36,52 @@ static struct tir_value *askew_of(const struct askew *a, struct tir_builder *b,
     return tir_binary(b, TIR_OP_AND, at, tir_const_index(b->f, tir_askew_elements(access) - 1));
 }
 
-// Makes it a condition of the launch that the columns which turn to the front are outside of all
-// tensors, but where a loop walks the row, and that rows are no shorter than pays: a few elements
-// are there sooner one at a time. False: it is not so.
-static bool demand_lengths(struct askew *a, const struct askew_columns *c)
+// Notes for which lengths the variant is. False: a constant one is none of them.
+static bool note_length(struct askew *a, struct tir_value *extent, int64_t least, int64_t most)
 {
-    const int64_t most = c->walks ? INT64_MAX : c->count - tir_askew_elements(a->row) + 1,
-                  least = c->count / LEAST;
-    struct tir_builder b = tir_builder_at_end(a->f, a->f->host);
-    b.before = tir_yield_of(a->f->host);
-    VEC(struct tir_value *) extents = {0};
+    int64_t size;
+    if (tir_is_const_int(extent, &size))
+        return size >= least && size <= most;
+    vec_foreach(struct askew_length, it, &a->lengths)
+        if (it->value == extent) {
+            it->least = TIR_MAX(it->least, least);
+            it->most = TIR_MIN(it->most, most);
+            return true;
+        }
+    vec_push(a->f->module->arena, &a->lengths, ((struct askew_length){extent, least, most}));
+    return true;
+}
+
+// The columns that turn to the front are outside of all tensors, but where a loop walks the row,
+// and rows are no shorter than pays: a few elements are there sooner one at a time.
+static bool note_lengths(struct askew *a, const struct askew_columns *c)
+{
+    const int64_t most = c->walks ? INT64_MAX : c->count - tir_askew_elements(a->row) + 1;
     vec_foreach(struct tir_inst *, it, &c->accesses) {
         const struct tir_attr *box = tir_attr_find(*it, TIR_ATTR_box);
         for (uint32_t d = 0; d < box->list_count; d++)
             if (box->list[d] > 1 &&
-                tir_askew_turns(c, &tir_askew_accessed(a, *it)[tir_slice_dim(*it, d)])) {
-                struct tir_value *extent = tir_askew_extent(a, *it, d);
-                int64_t size;
-                if (tir_is_const_int(extent, &size) && (size > most || size < least))
-                    return false;
-                bool is_new = extent->kind != TIR_VALUE_CONST;
-                vec_foreach(struct tir_value *, other, &extents)
-                    is_new &= *other != extent;
-                if (is_new)
-                    vec_push(a->f->module->arena, &extents, extent);
-            }
+                tir_askew_turns(c, &tir_askew_accessed(a, *it)[tir_slice_dim(*it, d)]) &&
+                !note_length(a, tir_askew_extent(a, *it, d), c->count / LEAST, most))
+                return false;
     }
-    vec_foreach(struct tir_value *, extent, &extents)
-        vec_push(a->f->module->arena, &a->lengths, *extent);
-    const uint32_t count = extents.len;
-    for (uint32_t i = 0; i < count; i++) {
-        struct tir_value *extent = extents.at[i];
-        extents.at[i] = tir_binary(&b, TIR_OP_GE, extent, tir_const_index(a->f, least));
-        if (!c->walks)
-            vec_push(a->f->module->arena, &extents,
-                     tir_binary(&b, TIR_OP_LE, extent, tir_const_index(a->f, most)));
-    }
-    tir_compile_demand(a->f, extents.at, extents.len);
     return true;
+}
+
+// Makes the lengths conditions of the launch.
+static void demand_lengths(const struct askew *a)
+{
+    struct tir_builder b = tir_builder_at_end(a->f, a->f->host);
+    b.before = tir_yield_of(a->f->host);
+    VEC(struct tir_value *) demands = {0};
+    vec_foreach(const struct askew_length, it, &a->lengths) {
+        vec_push(a->f->module->arena, &demands,
+                 tir_binary(&b, TIR_OP_GE, it->value, tir_const_index(a->f, it->least)));
+        if (it->most < INT64_MAX)
+            vec_push(a->f->module->arena, &demands,
+                     tir_binary(&b, TIR_OP_LE, it->value, tir_const_index(a->f, it->most)));
+    }
+    tir_compile_demand(a->f, demands.at, demands.len);
 }
 
 // begin: -by, where the row begins in the tile
@@ -229,8 +237,8 @@ static struct tir_inst *tested(const struct askew *a, const struct askew_columns
     const struct tir_value *length = source_of(test->operands[1]);
     const struct tir_value *column = column_of(test->operands[0]);
     bool is_length = false;
-    vec_foreach(struct tir_value *, it, &a->lengths)
-        is_length |= *it == length;
+    vec_foreach(const struct askew_length, it, &a->lengths)
+        is_length |= it->value == length;
     vec_foreach(struct tir_inst *, it, &c->iotas)
         if (is_length && (*it)->results[0] == column)
             return *it;
@@ -284,8 +292,9 @@ static void turn_columns(const struct askew *a, const struct askew_columns *c, s
 bool tir_askew_turn(struct askew *a)
 {
     vec_foreach(struct askew_columns, c, &a->columns)
-        if (!demand_lengths(a, c))
+        if (!note_lengths(a, c))
             return false;
+    demand_lengths(a);
     struct tir_builder b = tir_builder_before(a->f, a->tiles->regions[0]->first);
     const int64_t step = tir_askew_elements(a->row);
     struct tir_value *first = NULL;

@@ -6,7 +6,7 @@ Usage: askew_rows.py TIRC [--seed N] [--count N]
 
 Each tile has a row of tensors of several element types for itself, or a few. Its statements load rows and vectors that all rows share,
 combine them, mask them by their columns, reduce them and store rows of any type, of all rows or of the first ones, and add to a counter. Some walk longer rows in the grid, or in loops, with
-a tile that goes from round to round, where the order of rounds matters. Rows have any length, and tensors begin anywhere: so vectors of memory are cut where rows begin and end,
+a tile that goes from round to round, where the order of rounds matters, and keep a part of the row in shared memory. Rows have any length, and tensors begin anywhere: so vectors of memory are cut where rows begin and end,
 and lie anywhere beside each other. All numbers are exact, and the emulator finds what is touched outside of a tensor. Seed 0 is that of the day. A failing program is printed, with
 the command that runs it.
 """
@@ -35,6 +35,8 @@ class Program:
         self.spreads = not self.walks and rng.random() < 0.2  # the grid walks rows
         self.start = "n" if self.walks or self.spreads else "0"  # of the columns of a slice
         self.tensors = {}
+        self.kept = None  # the element type of a buffer in shared memory, with so many columns:
+        self.keep = self.cols * rng.choice([1, 2, 3, 4])
         self.values = 0
         self.in_loop = self.spreads
 
@@ -43,9 +45,10 @@ class Program:
         self.tensors[name] = (self.rng.choice(TYPES), dims, direction)
         return name
 
-    def row(self, name):
+    def row(self, name, columns=None):
         row = self.rng.choice(["m", "m", "m", "m", "M - 1 - m"]) if self.rows == 1 else "m"
-        return f"{name}[{'b, ' if self.deep else ''}{row}:+{self.rows}, {self.start}:+{self.cols}]"
+        columns = columns or f"{self.start}:+{self.cols}"
+        return f"{name}[{'b, ' if self.deep else ''}{row}:+{self.rows}, {columns}]"
 
     def direction(self):
         return "out " if self.extent == "M" else "inout "
@@ -98,7 +101,13 @@ class Program:
         rng = self.rng
         names = [] if carried is None or rng.random() < 0.5 else [carried]
         self.in_loop = True
-        body = self.lets(names, 2, self.load) + self.statements(names, 3)
+        body = self.lets(names, 2, self.load)
+        whole = self.kept and rng.random() < 0.7  # of the buffer
+        if whole:
+            body += self.lets(names, 1, lambda: f"i32(kept[:, n:+{self.cols}])")
+        body += self.statements(names, 3)
+        if whole and rng.random() < 0.3:
+            body.append(f"kept[:, n:+{self.cols}] = {self.kept}(min(max({names[-1]}, 0), 100));")
         if carried is None:
             name = self.tensor("Y", self.rows_of(), self.direction())
             body.append(f"{self.row(name)} = {self.tensors[name][0]}(min(max({names[-1]} + total, 0), 100));")
@@ -108,16 +117,29 @@ class Program:
         self.in_loop = False
         first = rng.choice([0, 0, 0, self.cols])
         stages = rng.choice(["", "", ", stages = 3"])
-        return [f"for n in range({first}, N, {self.cols}{stages}) {{", *[f"    {line}" for line in body], "}"]
+        end = self.keep if whole else "N"
+        return [f"for n in range({first}, {end}, {self.cols}{stages}) {{", *[f"    {line}" for line in body], "}"]
+
+    def keeps(self):
+        """A part of a row, or all of it, in shared memory."""
+        name = self.tensor("X", self.rows_of())
+        self.kept = self.tensors[name][0]
+        return [f"shared kept: {self.kept}[{self.rows}, {self.keep}];", f"kept[:, :] = {self.row(name, f'0:+{self.keep}')};"]
 
     def walk(self):
         rng = self.rng
         shape = f"{self.rows}, {self.cols}"
-        lines = [f"var sums: i32[{shape}] = {rng.randint(0, 2)};", *self.loop("sums")]
+        lines = self.keeps() if rng.random() < 0.5 else []
+        lines += [f"var sums: i32[{shape}] = {rng.randint(0, 2)};", *self.loop("sums")]
         names = ["sums"]
         lines += self.statements(names, 2) if rng.random() < 0.5 else []
         lines.append(f"let total = rowsum({names[-1]} % 50) % 7;")
-        return lines + self.loop(None)
+        lines += self.loop(None)
+        if self.kept and rng.random() < 0.3:
+            name = self.tensor("Y", self.rows_of(), self.direction())
+            self.tensors[name] = (self.kept, *self.tensors[name][1:])
+            lines.append(f"{self.row(name, f'0:+{self.keep}')} = kept[:, :];")
+        return lines
 
     def text(self):
         lines = self.walk() if self.walks else self.whole()
