@@ -124,7 +124,14 @@ static tir_status new_stream(tir_rt_device *device, tir_rt_stream **out, tir_err
         return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a stream");
     (*out)->device = device;
     atomic_init(&(*out)->capturing, false);
+    pthread_mutex_init(&(*out)->steps, NULL);
     return TIR_OK;
+}
+
+static void free_stream(tir_rt_stream *stream)
+{
+    pthread_mutex_destroy(&stream->steps);
+    tir_host_free(stream->device->allocator, stream, sizeof *stream);
 }
 
 TIR_API tir_status tir_rt_stream_create(tir_rt_device *device, tir_rt_stream **out,
@@ -139,7 +146,7 @@ TIR_API tir_status tir_rt_stream_create(tir_rt_device *device, tir_rt_stream **o
         return status;
     status = device->ops->stream_create(device, &stream->native, error);
     if (status)
-        tir_host_free(device->allocator, stream, sizeof *stream);
+        free_stream(stream);
     else
         *out = stream;
     return tir_device_leave(device, status, error);
@@ -171,7 +178,7 @@ TIR_API void tir_rt_stream_destroy(tir_rt_stream *stream)
     }
     if (!stream->adopted)
         stream->device->ops->stream_destroy(stream->device, stream->native);
-    tir_host_free(stream->device->allocator, stream, sizeof *stream);
+    free_stream(stream);
 }
 
 TIR_API tir_status tir_rt_stream_synchronize(tir_rt_stream *stream, tir_error *error)
@@ -276,6 +283,20 @@ TIR_API tir_status tir_rt_event_elapsed(tir_rt_event *start, tir_rt_event *end, 
     return tir_device_leave(device, status, error);
 }
 
+static tir_status begin_capture(tir_rt_stream *stream, tir_error *error)
+{
+    tir_rt_device *device = stream->device;
+    if (atomic_exchange(&stream->capturing, true))
+        return tir_error_set(error, TIR_ERR_INVALID, "the stream is in capture already");
+    atomic_fetch_add(&device->captures, 1);
+    tir_status status = device->ops->capture_begin(device, stream->native, error);
+    if (status) {
+        atomic_store(&stream->capturing, false);
+        atomic_fetch_sub(&device->captures, 1);
+    }
+    return status;
+}
+
 TIR_API tir_status tir_rt_capture_begin(tir_rt_stream *stream, tir_error *error)
 {
     tir_error local;
@@ -284,25 +305,16 @@ TIR_API tir_status tir_rt_capture_begin(tir_rt_stream *stream, tir_error *error)
     tir_status status = tir_device_enter(device, error);
     if (status)
         return status;
-    if (atomic_exchange(&stream->capturing, true))
-        return tir_error_set(error, TIR_ERR_INVALID, "the stream is in capture already");
-    atomic_fetch_add(&device->captures, 1);
-    status = device->ops->capture_begin(device, stream->native, error);
-    if (status) {
-        atomic_store(&stream->capturing, false);
-        atomic_fetch_sub(&device->captures, 1);
-    }
+    pthread_mutex_lock(&stream->steps);
+    status = begin_capture(stream, error);
+    pthread_mutex_unlock(&stream->steps);
     return tir_device_leave(device, status, error);
 }
 
-// The capture ends even on a device with a fault, and without memory for its graph.
-TIR_API tir_status tir_rt_capture_end(tir_rt_stream *stream, tir_rt_graph **out, tir_error *error)
+static tir_status end_capture(tir_rt_stream *stream, tir_rt_graph **out, tir_error *error)
 {
-    tir_error local;
     tir_rt_device *device = stream->device;
     void *native = NULL;
-    error = error ? error : &local;
-    *out = NULL;
     if (!atomic_exchange(&stream->capturing, false))
         return tir_error_set(error, TIR_ERR_INVALID, "the stream is not in capture");
     tir_status status = device->ops->capture_end(device, stream->native, &native, error);
@@ -315,7 +327,19 @@ TIR_API tir_status tir_rt_capture_end(tir_rt_stream *stream, tir_rt_graph **out,
     if (graph)
         *graph = (tir_rt_graph){device, native};
     *out = graph;
-    return tir_device_leave(device, status, error);
+    return status;
+}
+
+// The capture ends even on a device with a fault, and without memory for its graph.
+TIR_API tir_status tir_rt_capture_end(tir_rt_stream *stream, tir_rt_graph **out, tir_error *error)
+{
+    tir_error local;
+    error = error ? error : &local;
+    *out = NULL;
+    pthread_mutex_lock(&stream->steps);
+    tir_status status = end_capture(stream, out, error);
+    pthread_mutex_unlock(&stream->steps);
+    return tir_device_leave(stream->device, status, error);
 }
 
 TIR_API tir_status tir_rt_graph_launch(tir_rt_graph *graph, tir_rt_stream *stream, tir_error *error)

@@ -128,6 +128,9 @@ struct tir_rt_stream {
     void *native;
     bool adopted;
     atomic_bool capturing;
+    // Held by a launch that may have several steps, and by the begin and end of a capture: a graph
+    // has all steps and their memory, or none.
+    pthread_mutex_t steps;
 };
 
 // The start of an implementation's create function, and the end of its destroy function.

@@ -121,7 +121,7 @@ static void mem_free(tir_rt_device *device, uint64_t address)
 static tir_status scratch_take(tir_rt_device *device, void *stream, uint64_t size, uint64_t *out,
                                tir_error *error)
 {
-    if (tir_emu_captured(stream))
+    if (tir_emu_captures(stream))
         return tir_emu_add_memory(device, stream, size, out, error);
     return mem_alloc(device, size, out, error);
 }
@@ -130,7 +130,7 @@ static tir_status scratch_give(tir_rt_device *device, void *stream, uint64_t add
                                tir_error *error)
 {
     (void)error;
-    if (!tir_emu_captured(stream)) // else it is the graph's
+    if (!tir_emu_captures(stream)) // else it is the graph's
         mem_free(device, address);
     return TIR_OK;
 }
@@ -160,8 +160,8 @@ static tir_status mem_copy(tir_rt_device *device, uint64_t dst, uint64_t src, ui
 {
     struct emu_device *e = of(device);
     tir_status status;
-    if (tir_emu_captured(stream))
-        return tir_emu_add_copy(device, stream, dst, src, size, error);
+    if (tir_emu_add_copy(device, stream, dst, src, size, &status, error))
+        return status;
     EMU_CALL(e, status, emu_copy(e->emu, dst, src, size, error));
     return status;
 }
@@ -171,8 +171,8 @@ static tir_status mem_fill(tir_rt_device *device, uint64_t dst, uint8_t value, u
 {
     struct emu_device *e = of(device);
     tir_status status;
-    if (tir_emu_captured(stream))
-        return tir_emu_add_fill(device, stream, dst, value, size, error);
+    if (tir_emu_add_fill(device, stream, dst, value, size, &status, error))
+        return status;
     EMU_CALL(e, status, emu_fill(e->emu, dst, value, size, error));
     return status;
 }
@@ -290,8 +290,9 @@ static tir_status together(tir_rt_device *device, void *function,
 static tir_status launch(tir_rt_device *device, void *stream, void *module, void *name,
                          const struct device_launch *launch, tir_error *error)
 {
-    if (tir_emu_captured(stream))
-        return tir_emu_add_launch(device, stream, module, name, launch, error);
+    tir_status status;
+    if (tir_emu_add_launch(device, stream, module, name, launch, &status, error))
+        return status;
     struct emu_device *e = of(device);
     const struct emu_names names = {name_warp, name_shared, launch->variant};
     struct emu_launch call = {
@@ -307,7 +308,7 @@ static tir_status launch(tir_rt_device *device, void *stream, void *module, void
     memcpy(call.preferred, launch->preferred, sizeof call.preferred);
     pthread_mutex_lock(&e->lock);
     e->begin = e->end = launch->follows ? e->end : 0;
-    tir_status status = emu_run(e->emu, module, name, &call, error);
+    status = emu_run(e->emu, module, name, &call, error);
     pthread_mutex_unlock(&e->lock);
     return status;
 }

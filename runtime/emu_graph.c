@@ -26,6 +26,13 @@ struct node {
 
 struct emu_graph {
     struct node *first, **last;
+    pthread_mutex_t lock; // its launches run one after the other
+};
+
+// A stream has nothing to remember but what it captures; graph NULL: it does its work at once.
+struct emu_stream {
+    pthread_mutex_t lock; // guards the graph and its list, which several threads may add to
+    struct emu_graph *graph;
 };
 
 tir_status tir_emu_stream_create(tir_rt_device *device, void **out, tir_error *error)
@@ -52,7 +59,10 @@ tir_status tir_emu_capture_begin(tir_rt_device *device, void *handle, tir_error 
     if (!graph)
         return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a graph");
     graph->last = &graph->first;
+    pthread_mutex_init(&graph->lock, NULL);
+    pthread_mutex_lock(&stream->lock);
     stream->graph = graph;
+    pthread_mutex_unlock(&stream->lock);
     return TIR_OK;
 }
 
@@ -61,8 +71,10 @@ tir_status tir_emu_capture_end(tir_rt_device *device, void *handle, void **graph
     struct emu_stream *stream = handle;
     (void)device;
     (void)error;
+    pthread_mutex_lock(&stream->lock);
     *graph = stream->graph;
     stream->graph = NULL;
+    pthread_mutex_unlock(&stream->lock);
     return TIR_OK;
 }
 
@@ -84,11 +96,13 @@ static tir_status run(tir_rt_device *device, const struct node *node, tir_error 
 
 tir_status tir_emu_graph_launch(tir_rt_device *device, void *handle, void *stream, tir_error *error)
 {
-    const struct emu_graph *graph = handle;
+    struct emu_graph *graph = handle;
     tir_status status = TIR_OK;
     (void)stream;
+    pthread_mutex_lock(&graph->lock);
     for (const struct node *node = graph->first; node && !status; node = node->next)
         status = run(device, node, error);
+    pthread_mutex_unlock(&graph->lock);
     return status;
 }
 
@@ -101,12 +115,24 @@ void tir_emu_graph_destroy(tir_rt_device *device, void *handle)
             device->ops->free(device, node->dst);
         tir_host_free(device->allocator, node, node->bytes);
     }
+    pthread_mutex_destroy(&graph->lock);
     tir_host_free(device->allocator, graph, sizeof *graph);
 }
 
+bool tir_emu_captures(void *handle)
+{
+    struct emu_stream *stream = handle;
+    if (!stream)
+        return false;
+    pthread_mutex_lock(&stream->lock);
+    const bool captures = stream->graph;
+    pthread_mutex_unlock(&stream->lock);
+    return captures;
+}
+
 // A copy of the node at the end of the list, with room for `more` bytes after it.
-static tir_status add(tir_rt_device *device, struct emu_stream *stream, const struct node *node,
-                      const void *params, size_t more, tir_error *error)
+static tir_status append(tir_rt_device *device, struct emu_graph *graph, const struct node *node,
+                         const void *params, size_t more, tir_error *error)
 {
     struct node *copy = tir_host_alloc(device->allocator, sizeof *copy + more);
     if (!copy)
@@ -116,44 +142,57 @@ static tir_status add(tir_rt_device *device, struct emu_stream *stream, const st
     copy->bytes = sizeof *copy + more;
     if (more)
         copy->launch.params = memcpy(copy + 1, params, more);
-    pthread_mutex_lock(&stream->lock);
-    *stream->graph->last = copy;
-    stream->graph->last = &copy->next;
-    pthread_mutex_unlock(&stream->lock);
+    *graph->last = copy;
+    graph->last = &copy->next;
     return TIR_OK;
 }
 
-tir_status tir_emu_add_launch(tir_rt_device *device, struct emu_stream *stream, void *module,
-                              void *function, const struct device_launch *launch, tir_error *error)
+// To the stream's graph, if it has one.
+static bool add(tir_rt_device *device, struct emu_stream *stream, const struct node *node,
+                const void *params, size_t more, tir_status *status, tir_error *error)
+{
+    *status = TIR_OK;
+    if (!stream)
+        return false;
+    pthread_mutex_lock(&stream->lock);
+    const bool captures = stream->graph;
+    if (captures)
+        *status = append(device, stream->graph, node, params, more, error);
+    pthread_mutex_unlock(&stream->lock);
+    return captures;
+}
+
+bool tir_emu_add_launch(tir_rt_device *device, void *stream, void *module, void *function,
+                        const struct device_launch *launch, tir_status *status, tir_error *error)
 {
     struct node node = {
         .kind = NODE_LAUNCH, .module = module, .function = function, .launch = *launch};
     node.launch.parts = NULL; // the driver's
-    return add(device, stream, &node, launch->params, launch->params_size, error);
+    return add(device, stream, &node, launch->params, launch->params_size, status, error);
 }
 
-tir_status tir_emu_add_copy(tir_rt_device *device, struct emu_stream *stream, uint64_t dst,
-                            uint64_t src, uint64_t size, tir_error *error)
+bool tir_emu_add_copy(tir_rt_device *device, void *stream, uint64_t dst, uint64_t src,
+                      uint64_t size, tir_status *status, tir_error *error)
 {
     const struct node node = {.kind = NODE_COPY, .dst = dst, .src = src, .size = size};
-    return add(device, stream, &node, NULL, 0, error);
+    return add(device, stream, &node, NULL, 0, status, error);
 }
 
-tir_status tir_emu_add_fill(tir_rt_device *device, struct emu_stream *stream, uint64_t dst,
-                            uint8_t value, uint64_t size, tir_error *error)
+bool tir_emu_add_fill(tir_rt_device *device, void *stream, uint64_t dst, uint8_t value,
+                      uint64_t size, tir_status *status, tir_error *error)
 {
     const struct node node = {.kind = NODE_FILL, .dst = dst, .value = value, .size = size};
-    return add(device, stream, &node, NULL, 0, error);
+    return add(device, stream, &node, NULL, 0, status, error);
 }
 
-tir_status tir_emu_add_memory(tir_rt_device *device, struct emu_stream *stream, uint64_t size,
-                              uint64_t *out, tir_error *error)
+tir_status tir_emu_add_memory(tir_rt_device *device, void *stream, uint64_t size, uint64_t *out,
+                              tir_error *error)
 {
     struct node node = {.kind = NODE_MEMORY, .size = size};
     tir_status status = device->ops->alloc(device, size, &node.dst, error);
     if (status)
         return status;
-    status = add(device, stream, &node, NULL, 0, error);
+    add(device, stream, &node, NULL, 0, &status, error);
     if (status)
         device->ops->free(device, node.dst);
     *out = node.dst;

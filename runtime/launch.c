@@ -387,7 +387,12 @@ TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
         status = tir_device_stream(kernel->device, stream, &native, error);
     if (status)
         return status;
+    const bool has_steps = stream && kernel->info->sequence_count;
+    if (has_steps)
+        pthread_mutex_lock(&stream->steps);
     status = launch(kernel, native, args, count, &own, &cause);
+    if (has_steps)
+        pthread_mutex_unlock(&stream->steps);
     if (status)
         *error = cause;
     return tir_device_leave(kernel->device, status, error);

@@ -405,7 +405,9 @@ TIR_API TIR_CHECKED tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_strea
 // Meanwhile calls that would wait are refused (TIR_ERR_INVALID): on the stream, reads and writes of
 // buffers, events and waits; on the device, all work for the default stream, which waits for
 // all streams, and tir_rt_device_synchronize. A refused call leaves the capture as it was; one that
-// the driver refuses may end it, and then tir_rt_capture_end fails. Other streams go on.
+// the driver refuses may end it, and then tir_rt_capture_end fails. Other streams go on. A call
+// that another thread makes on the stream while a capture begins or ends is in the graph, or it is
+// done at once; a sequence is so with all its steps.
 // TIR_ERR_INVALID: the stream is in capture already. TIR_ERR_UNSUPPORTED: the driver has no graphs
 // (before CUDA 11.4).
 TIR_API TIR_CHECKED tir_status tir_rt_capture_begin(tir_rt_stream *stream, tir_error *error);
