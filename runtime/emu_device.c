@@ -226,7 +226,7 @@ static void module_unload(tir_rt_device *device, void *module)
     pthread_mutex_unlock(&e->lock);
 }
 
-// A function is its name, which must be there.
+// A function is its name, the one in the module: the caller's need not live so long.
 static tir_status function(tir_rt_device *device, void *module, const tir_artifact_variant *variant,
                            void **out, tir_error *error)
 {
@@ -234,7 +234,7 @@ static tir_status function(tir_rt_device *device, void *module, const tir_artifa
     struct emu_kernel_info info;
     tir_status status;
     EMU_CALL(e, status, emu_kernel_info(module, variant->entry.ptr, &info, error));
-    *out = (void *)(uintptr_t)variant->entry.ptr;
+    *out = status ? NULL : (void *)(uintptr_t)info.name;
     return status;
 }
 

@@ -102,6 +102,7 @@ struct emu_launch {
 };
 
 struct emu_kernel_info {
+    const char *name;   // lives as long as the module
     size_t params_size; // bytes of the parameter block
     uint32_t static_shared_bytes;
     uint32_t max_threads; // from .maxntid or .reqntid; 0: not stated

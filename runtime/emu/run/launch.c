@@ -124,7 +124,8 @@ tir_status emu_kernel_info(struct emu_module *module, const char *kernel,
     struct emu_func *f = find_kernel(module, kernel);
     if (!f)
         return tir_error_set(error, TIR_ERR_INVALID, "the module has no kernel '%.100s'", kernel);
-    *out = (struct emu_kernel_info){.params_size = f->params_size, .max_threads = f->max_threads};
+    *out = (struct emu_kernel_info){
+        .name = f->name, .params_size = f->params_size, .max_threads = f->max_threads};
     const uint64_t end = layout_shared(module, f);
     out->static_shared_bytes = (uint32_t)(end > UINT32_MAX ? UINT32_MAX : end - EMU_SHARED_START);
     return TIR_OK;
