@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -151,8 +152,8 @@ static bool write_in_place(const char *path, const void *bytes, size_t size, tir
 }
 
 // The new file has the mode of the one it replaces, or what the umask leaves of 0666.
-static bool write_beside(const char *path, char *beside, mode_t mode, const void *bytes,
-                         size_t size, tir_error *error)
+static bool replace(const char *path, char *beside, mode_t mode, const void *bytes, size_t size,
+                    tir_error *error)
 {
     int fd = mkstemp(beside);
     if (fd < 0)
@@ -166,6 +167,19 @@ static bool write_beside(const char *path, char *beside, mode_t mode, const void
         done = fail_errno(error, path, "cannot be replaced");
     if (!done)
         unlink(beside);
+    return done;
+}
+
+// By way of a new file beside. A signal that ends the program waits until that one has its place or
+// is gone.
+static bool write_beside(const char *path, char *beside, mode_t mode, const void *bytes,
+                         size_t size, tir_error *error)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    bool done = replace(path, beside, mode, bytes, size, error);
+    sigprocmask(SIG_SETMASK, &old, NULL);
     return done;
 }
 
@@ -193,12 +207,15 @@ bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error 
     }
     mode_t mask = umask(0);
     umask(mask);
-    const char *target = real ? real : path;
-    size_t room = strlen(target) + sizeof(".XXXXXX");
-    char *beside = malloc(room);
+    // The name of the file beside is short: the target's may be as long as the system takes.
+    static const char name[] = ".tirc.XXXXXX";
+    const char *target = real ? real : path, *slash = strrchr(target, '/');
+    const size_t folder = slash ? (size_t)(slash + 1 - target) : 0;
+    char *beside = malloc(folder + sizeof(name));
     bool done = false;
     if (beside) {
-        snprintf(beside, room, "%s.XXXXXX", target);
+        memcpy(beside, target, folder);
+        memcpy(beside + folder, name, sizeof(name));
         done = write_beside(target, beside, exists ? old.st_mode & 07777 : 0666 & ~mask, bytes,
                             size, error);
     } else {

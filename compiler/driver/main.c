@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // tirc: reads the command line, runs the command, ends with its exit status.
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -114,6 +115,7 @@ static enum tir_exit dispatch(struct tir_arena *arena, const struct tir_options 
 int main(int argc, char **argv)
 {
     struct tir_arena arena;
+    signal(SIGXFSZ, SIG_IGN); // a file that grows too large is an error of the write
     tir_arena_init(&arena, NULL, out_of_memory, NULL);
     struct tir_options options;
     tir_error error;

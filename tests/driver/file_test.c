@@ -2,12 +2,15 @@
 // Files: whole or not at all, with their mode, through links, and onto a full disk.
 
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -62,6 +65,18 @@ static void test_write(void **state)
     assert_int_equal(info.st_mode & 07777, 0640);
 }
 
+// The longest name that the system takes.
+static void test_long_name(void **state)
+{
+    (void)state;
+    tir_error error;
+    char path[NAME_MAX + 1] = "";
+    memset(path, 'n', NAME_MAX);
+    assert_true(tir_file_write(path, "long", 4, &error));
+    expect_contents(path, "long");
+    assert_int_equal(unlink(path), 0);
+}
+
 // Links to open files: as /dev/stdout is one, onto a file that was begun, or that has no name.
 static void test_open_files(void **state)
 {
@@ -93,6 +108,36 @@ static void test_open_files(void **state)
     }
 }
 
+// In place of the C library's: a signal arrives when the file is written, but not yet in its place.
+static bool is_interrupted;
+
+int fchmod(int fd, mode_t mode)
+{
+    if (is_interrupted)
+        raise(SIGTERM);
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return chmod(path, mode);
+}
+
+// A program that is ended leaves the file as it was or as it shall be, and nothing beside it.
+static void test_signals(void **state)
+{
+    (void)state;
+    tir_error error;
+    int status;
+    assert_true(tir_file_write("a", "old", 3, &error));
+    const pid_t child = fork();
+    if (child == 0) {
+        is_interrupted = true;
+        _exit(tir_file_write("a", "new", 3, &error) ? 0 : 1);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    expect_contents("a", "new");
+}
+
 static void test_failures(void **state)
 {
     (void)state;
@@ -118,8 +163,8 @@ static void test_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_write),
-        cmocka_unit_test(test_open_files),
+        cmocka_unit_test(test_write),      cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_open_files), cmocka_unit_test(test_signals),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
