@@ -116,6 +116,16 @@ static const tir_artifact_variant *find_variant(const tir_artifact_desc *desc,
     return NULL;
 }
 
+// The program's failure, with the status that it states and a message whether or not it has one. A
+// fault is of some other device: this one has had no call.
+static tir_status not_made(tir_str entry, tir_status status, tir_error *error)
+{
+    if (!error->message[0])
+        tir_error_set(error, status, "%.*s: the program could not make its code (%s)",
+                      TIR_STR(entry), tir_status_name(status));
+    return error->status = status == TIR_ERR_DEVICE ? TIR_ERR_INVALID : status;
+}
+
 // Has the code made, and takes what it says of the variant.
 static tir_status compile(const tir_rt_kernel *kernel, struct loaded_function *f, tir_error *error)
 {
@@ -126,7 +136,7 @@ static tir_status compile(const tir_rt_kernel *kernel, struct loaded_function *f
     tir_status status = module->compile(module->compile_user, entry, &code, error);
     f->code = code.desc;
     if (status)
-        return status;
+        return not_made(entry, status, error);
     const tir_artifact_variant *info =
         code.desc ? find_variant(code.desc, kernel->info, entry) : NULL;
     if (!info)

@@ -341,6 +341,7 @@ struct host {
     tir_compilation *outline;
     atomic_int compiled;
     atomic_int fails; // 1: the next compilation does
+    tir_status says;  // with this status and no message; TIR_OK: with a message
     pthread_mutex_t lock;
     char last[64]; // the entry that was compiled last
 };
@@ -351,6 +352,8 @@ static tir_status make(void *user, tir_str entry, tir_rt_code *code, tir_error *
     tir_compilation *c;
     if (host->fails) {
         host->fails = 0;
+        if (host->says)
+            return host->says;
         *error = (tir_error){TIR_ERR_UNSUPPORTED, 0, "not now"};
         return TIR_ERR_UNSUPPORTED;
     }
@@ -480,6 +483,31 @@ static void test_failure(void **state)
     assert_int_equal(rig->host.compiled, 1);
 }
 
+// A failure that the program does not explain has a message, and a fault of another device is none
+// of this one.
+static void test_unexplained_failure(void **state)
+{
+    struct opened *rig = *state;
+    static const struct {
+        tir_status says, is;
+        const char *message;
+    } cases[] = {
+        {TIR_ERR_STOPPED, TIR_ERR_STOPPED, "the program could not make its code (TIR_ERR_STOPPED)"},
+        {TIR_ERR_DEVICE, TIR_ERR_INVALID, "the program could not make its code (TIR_ERR_DEVICE)"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        tir_error error = {0};
+        rig->host.fails = 1;
+        rig->host.says = cases[i].says;
+        assert_int_equal(launch(rig, 64, &error), cases[i].is);
+        assert_int_equal(error.status, cases[i].is);
+        assert_non_null(strstr(error.message, cases[i].message));
+    }
+    tir_error error;
+    ok(launch(rig, 64, &error), &error);
+    expect_product(rig, 64);
+}
+
 static tir_status make_another(void *user, tir_str entry, tir_rt_code *code, tir_error *error)
 {
     struct host *host = user;
@@ -548,6 +576,7 @@ int main(int argc, char **argv)
         TEST(test_launches),
         TEST(test_prepare),
         TEST(test_failure),
+        TEST(test_unexplained_failure),
         TEST(test_wrong_code),
         TEST(test_threads),
     };

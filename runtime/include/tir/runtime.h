@@ -236,7 +236,8 @@ TIR_API TIR_CHECKED tir_status tir_rt_module_load(tir_rt_device *device, const v
 
 // Makes the code of one variant. It calls tir_rt_code_set with an artifact that has it, whose bytes
 // are read during that call. Any status but TIR_OK is that of the launch that needs the variant,
-// and so is the message; a later launch asks again. It is called by the thread that launches, by
+// and so is the message, if there is one; but TIR_ERR_DEVICE, which is of another device, becomes
+// TIR_ERR_INVALID. A later launch asks again. It is called by the thread that launches, by
 // several at a time for different variants, and never for a variant whose code is there. On a GPU
 // the caller's context may be any. It must not use the module.
 typedef struct tir_rt_code tir_rt_code;
