@@ -85,7 +85,8 @@ typedef struct tir_runtime_options {
     // The order in which warps and engines run: "lazy", "eager", "adversarial" or "random:SEED";
     // NULL: lazy. The same schedule replays a launch exactly.
     const char *emu_schedule;
-    // Receives the output of device code, during the launch; NULL: it is dropped.
+    // Receives the output of device code, during the launch and on its thread; NULL: it is dropped.
+    // Like emu_trace it must not use the device, which is in the launch.
     void (*emu_print)(void *user, const char *text, size_t size);
     void *emu_print_user;
     // Receives the timeline of every emulated launch, stretch by stretch in no order, during the
@@ -445,9 +446,9 @@ typedef struct tir_rt_ptx_launch {
     size_t params_size;      // bytes
     uint32_t cooperative;    // 1: the CTAs wait for each other, so all run at the same time
 } tir_rt_ptx_launch;
-#define TIR_RT_PTX_LAUNCH_INIT                                                 \
-    {                                                                          \
-        sizeof(tir_rt_ptx_launch), {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0, NULL, 0 \
+#define TIR_RT_PTX_LAUNCH_INIT                                                    \
+    {                                                                             \
+        sizeof(tir_rt_ptx_launch), {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0, NULL, 0, 0 \
     }
 
 // Launches the entry `kernel` of any module, PTX or artifact, by its name in the PTX. The parameter
