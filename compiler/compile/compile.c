@@ -101,6 +101,18 @@ static tir_status check_cubin(struct tir_compilation *c)
     return TIR_OK;
 }
 
+// One of two values would be lost in silence.
+static tir_status check_settings(struct tir_compilation *c, const char *option,
+                                 const tir_setting *settings, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (tir_str_equal(settings[i].name, settings[j].name))
+                return fail(c, TIR_ERR_INVALID, "%s: " STR_FMT " is given twice", option,
+                            STR_ARG(settings[i].name));
+    return TIR_OK;
+}
+
 static tir_status check_options(struct tir_compilation *c)
 {
     const tir_compile_options *o = &c->request.options;
@@ -134,7 +146,16 @@ static tir_status check_options(struct tir_compilation *c)
         return fail(c, TIR_ERR_INVALID, "run_pass and stop_after give IR only");
     if (o->outputs >> TIR_OUTPUT_COUNT)
         return fail(c, TIR_ERR_INVALID, "outputs has bits beyond the last output");
-    tir_status status = check_cubin(c);
+    if (o->bisect < -1)
+        return fail(c, TIR_ERR_INVALID, "bisect is less than -1");
+    if ((uint32_t)o->diagnostics > TIR_DIAGNOSTICS_JSON)
+        return fail(c, TIR_ERR_INVALID, "there is no format %u of diagnostics",
+                    (uint32_t)o->diagnostics);
+    tir_status status = check_settings(c, "metas", o->metas, o->meta_count);
+    if (!status)
+        status = check_settings(c, "dims", o->dims, o->dim_count);
+    if (!status)
+        status = check_cubin(c);
     return status ? status : check_wishes(c);
 }
 
@@ -507,6 +528,10 @@ static void set_error(tir_error *error, tir_status status, const char *message)
     memset(error, 0, sizeof(*error));
     error->status = status;
     snprintf(error->message, sizeof(error->message), "%s", message);
+    // A message is one line, whatever the names in it.
+    for (char *c = error->message; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = ' ';
 }
 
 tir_status tir_compile_refuse(tir_error *error, const char *format, ...)
@@ -542,7 +567,8 @@ tir_status tir_compilation_run(struct tir_compilation *c, tir_compilation **out,
     if (c->error.status == TIR_OK)
         tir_with_deep_stack(protected, c);
     const tir_status status = c->error.status;
-    set_error(error, status, c->error.message);
+    if (status)
+        set_error(error, status, c->error.message);
     if (status == TIR_OK || status == TIR_ERR_DIAGNOSED)
         *out = c;
     else

@@ -61,14 +61,46 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
+struct texts {
+    const char *const *at;
+    uint32_t count;
+};
+
+// What has been given for an option that may be given several times, the last one included.
+static struct texts push(struct tir_arena *arena, struct tir_options *out, uint32_t row,
+                         const char *text)
+{
+    if (row == TIR_OPTION_DIM) {
+        vec_push(arena, &out->dims, text);
+        return (struct texts){out->dims.at, out->dims.len};
+    }
+    if (row == TIR_OPTION_TRY) {
+        vec_push(arena, &out->tries, text);
+        return (struct texts){out->tries.at, out->tries.len};
+    }
+    vec_push(arena, &out->defines, text);
+    return (struct texts){out->defines.at, out->defines.len};
+}
+
 // Has another NAME=VALUE but the last of the list this one's name?
-static bool is_named_before(const char *const *texts, uint32_t count, const char *text)
+static bool is_named_before(struct texts texts, const char *text)
 {
     const size_t name = strcspn(text, "=");
-    for (uint32_t i = 0; i + 1 < count; i++)
-        if (strncmp(texts[i], text, name + 1) == 0)
+    for (uint32_t i = 0; i + 1 < texts.count; i++)
+        if (strncmp(texts.at[i], text, name + 1) == 0)
             return true;
     return false;
+}
+
+static bool take_named(struct tir_arena *arena, struct tir_options *out, uint32_t row,
+                       const char *text, tir_error *error)
+{
+    const char *name = rows[row].name;
+    if (!strchr(text, '=') || text[0] == '=')
+        return tir_fail(error, TIR_ERR_INVALID, "--%s %s: NAME=VALUE is needed", name, text);
+    return !is_named_before(push(arena, out, row, text), text) ||
+           tir_fail(error, TIR_ERR_INVALID, "--%s %.*s is given twice", name,
+                    (int)strcspn(text, "="), text);
 }
 
 static bool take(struct tir_arena *arena, struct tir_options *out, uint32_t row, const char *text,
@@ -94,18 +126,7 @@ static bool take(struct tir_arena *arena, struct tir_options *out, uint32_t row,
         return tir_fail(error, TIR_ERR_INVALID, "--%s=%s: a whole number from 0 is needed", name,
                         text);
     case LIST:
-        if (row == TIR_OPTION_DIM)
-            vec_push(arena, &out->dims, text);
-        else if (row == TIR_OPTION_TRY)
-            vec_push(arena, &out->tries, text);
-        else
-            vec_push(arena, &out->defines, text);
-        if (!strchr(text, '=') || text[0] == '=')
-            return tir_fail(error, TIR_ERR_INVALID, "--%s %s: NAME=VALUE is needed", name, text);
-        if (row == TIR_OPTION_DIM && is_named_before(out->dims.at, out->dims.len, text))
-            return tir_fail(error, TIR_ERR_INVALID, "--%s %.*s is given twice", name,
-                            (int)strcspn(text, "="), text);
-        return true;
+        return take_named(arena, out, row, text, error);
     case RATIO:
         if (!text || (tir_parse_float(tir_str_of(text), &out->number[row]) &&
                       out->number[row] >= 0 && out->number[row] < 1e300))

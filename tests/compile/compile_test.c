@@ -129,8 +129,41 @@ static void wrong_options_are_refused(void **state)
     assert_null(compile(axpy, &options, TIR_ERR_INVALID));
     options.struct_size = 3;
     assert_null(compile(axpy, &options, TIR_ERR_INVALID));
+    options = (tir_compile_options)TIR_COMPILE_OPTIONS_INIT;
+    options.bisect = -2;
+    assert_null(compile(axpy, &options, TIR_ERR_INVALID));
+    options = (tir_compile_options)TIR_COMPILE_OPTIONS_INIT;
+    options.diagnostics = (tir_diagnostics_format)(TIR_DIAGNOSTICS_JSON + 1);
+    assert_null(compile(axpy, &options, TIR_ERR_INVALID));
+    const tir_setting twice[] = {{STR("B"), STR("64")}, {STR("B"), STR("128")}};
+    options = (tir_compile_options)TIR_COMPILE_OPTIONS_INIT;
+    options.metas = twice;
+    options.meta_count = 2;
+    assert_null(compile(axpy, &options, TIR_ERR_INVALID));
+    options = (tir_compile_options)TIR_COMPILE_OPTIONS_INIT;
+    options.dims = twice;
+    options.dim_count = 2;
+    assert_null(compile(axpy, &options, TIR_ERR_INVALID));
     assert_string_equal(tir_compile_arch(0), "sm_80");
     assert_null(tir_compile_arch(100));
+}
+
+// Names in a message may be any bytes. A compilation without errors has no message.
+static void an_error_is_one_line(void **state)
+{
+    (void)state;
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    tir_compilation *c;
+    tir_error error = {TIR_ERR_INTERNAL, 7, "as it was"};
+    const tir_str source = {axpy, strlen(axpy)};
+    assert_int_equal(tir_compile(STR("axpy.tir"), source, &options, &c, &error), TIR_OK);
+    tir_compilation_destroy(c);
+    assert_int_equal(error.status, TIR_ERR_INTERNAL);
+    assert_int_equal(error.native, 7);
+    assert_string_equal(error.message, "as it was");
+    options.arch = STR("sm\n\x1b");
+    assert_int_equal(tir_compile(STR("axpy.tir"), source, &options, &c, &error), TIR_ERR_INVALID);
+    assert_true(!strncmp(error.message, "unknown target sm  ;", 20));
 }
 
 static void passes_can_be_stopped_and_printed(void **state)
@@ -542,6 +575,7 @@ int main(void)
         cmocka_unit_test(equal_input_gives_equal_bytes),
         cmocka_unit_test(wrong_source_is_diagnosed),
         cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(an_error_is_one_line),
         cmocka_unit_test(passes_can_be_stopped_and_printed),
         cmocka_unit_test(what_is_required_is_an_error),
         cmocka_unit_test(variants_report_in_order),

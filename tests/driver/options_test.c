@@ -90,6 +90,8 @@ static void test_refused(void **state)
         {"run -D BM", "--define BM: NAME=VALUE is needed"},
         {"run -D =3", "--define =3: NAME=VALUE is needed"},
         {"build --dim N=3 --dim NN=4 --dim N=4", "--dim N is given twice"},
+        {"build -D BM=3 -D BMN=4 --define=BM=4", "--define BM is given twice"},
+        {"tune --try BM=3 --try BM=4", "--try BM is given twice"},
         {"run --json=yes", "--json takes no argument"},
     };
     for (size_t i = 0; i < TIR_COUNT_OF(cases); i++) {

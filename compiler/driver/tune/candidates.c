@@ -22,10 +22,6 @@ static bool read_trials(struct tir_session *s, struct trial *trials)
     for (uint32_t i = 0; i < o->tries.len; i++) {
         tir_str values;
         tir_source_split(o->tries.at[i], &trials[i].meta, &values);
-        for (uint32_t k = 0; k < i; k++)
-            if (tir_str_equal(trials[k].meta, trials[i].meta))
-                return tir_fail(s->error, TIR_ERR_INVALID, "--try " STR_FMT " is given twice",
-                                STR_ARG(trials[i].meta));
         for (const char *at = values.ptr, *end = at + values.len; at <= end;) {
             const char *comma = memchr(at, ',', (size_t)(end - at));
             const char *stop = comma ? comma : end;
