@@ -72,8 +72,9 @@ const char *tir_dlpack_view(const tir_rt_device_info *device, const tir_rt_arg *
         return "the DLPack tensor is not in memory of this device";
     if (tensor->rank < 0)
         return "the DLPack tensor has a negative rank";
+    const uint64_t begin = (uint64_t)(uintptr_t)tensor->data;
     *out = (tir_rt_tensor){
-        .data = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset,
+        .data = begin ? begin + tensor->byte_offset : 0, // without memory, wherever it begins there
         .rank = (uint32_t)tensor->rank,
         .shape = tensor->shape,
         .strides = tensor->strides,

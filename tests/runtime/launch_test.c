@@ -521,6 +521,7 @@ static void test_dlpack_refusals(void **state)
     CASE(tensor.rank = -1, "A: the DLPack tensor has a negative rank");
     CASE(tensor.rank = 3, "A: rank must be 2, not 3");
     CASE(tensor.byte_offset = 1, "not aligned");
+    CASE(tensor.data = NULL, "A: the data address is 0");
 #undef CASE
     rig_gemm_args(&g);
     struct dl_managed_versioned managed = {.version_major = 1, .tensor = dl_a(g.d)};

@@ -133,7 +133,8 @@ static bool dictionary(struct reader *r, struct tir_npy *out)
 static uint32_t type_size(const char *type)
 {
     const char *digits = type + (strchr("<>|=", type[0]) != NULL);
-    bool plain = strchr("fiubV", digits[0]) && strchr("1248", digits[1]) && digits[1] && !digits[2];
+    bool plain = digits[0] && strchr("fiubV", digits[0]) && strchr("1248", digits[1]) &&
+                 digits[1] && !digits[2];
     return plain ? (uint32_t)(digits[1] - '0') : 0;
 }
 
