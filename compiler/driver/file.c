@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -224,6 +225,30 @@ bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error 
     free(beside);
     free(real);
     return done;
+}
+
+// The folder has the lock: the file itself is replaced.
+int tir_file_lock(const char *path)
+{
+    char *real = realpath(path, NULL);
+    const char *target = real ? real : path, *slash = strrchr(target, '/');
+    char *folder = slash ? strndup(target, (size_t)(slash + 1 - target)) : strdup(".");
+    int lock = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    while (lock >= 0 && flock(lock, LOCK_EX)) {
+        if (errno == EINTR)
+            continue;
+        close(lock);
+        lock = -1;
+    }
+    free(folder);
+    free(real);
+    return lock;
+}
+
+void tir_file_unlock(int lock)
+{
+    if (lock >= 0)
+        close(lock);
 }
 
 bool tir_file_same(const char *a, const char *b)

@@ -303,6 +303,20 @@ static tir_str key_text(const struct tune *t, const struct tir_sizes *sizes)
     return tir_text_str(&text);
 }
 
+// To the file as it is now: others may measure other sizes or devices for it meanwhile.
+static bool add_to_file(struct tune *t, tir_str key, tir_str line)
+{
+    const int lock = tir_file_lock(t->out);
+    bool done = !tir_file_same(t->out, t->out) || // there is none yet
+                tir_source_read(t->s.arena, t->out, &t->table, t->s.error);
+    if (done) {
+        t->table = tir_tuned_file_put(t->s.arena, t->table, key, line);
+        done = tir_file_write(t->out, t->table.ptr, t->table.len, t->s.error);
+    }
+    tir_file_unlock(lock);
+    return done;
+}
+
 static bool store(struct tune *t, const struct tir_sizes *sizes, uint32_t best)
 {
     struct tir_arena *arena = t->s.arena;
@@ -313,8 +327,10 @@ static bool store(struct tune *t, const struct tir_sizes *sizes, uint32_t best)
     if (best != t->model)
         line = tir_str_format(arena, STR_FMT "; the model's choice: %s", STR_ARG(line),
                               time_text(t, t->list.all.at[t->model].time).ptr);
+    if (strcmp(t->out, "-"))
+        return add_to_file(t, key, line);
     t->table = tir_tuned_file_put(arena, t->table, key, line);
-    return !strcmp(t->out, "-") || tir_file_write(t->out, t->table.ptr, t->table.len, t->s.error);
+    return true;
 }
 
 // ---- all of it
