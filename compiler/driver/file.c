@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,46 +194,70 @@ static bool is_standard_output(const char *path)
             !fstat(STDOUT_FILENO, &out) && file.st_dev == out.st_dev && file.st_ino == out.st_ino);
 }
 
+// `name`, which is relative to the folder that `path` is in. NULL: out of memory.
+static char *in_folder_of(const char *path, const char *name)
+{
+    const char *slash = *name == '/' ? NULL : strrchr(path, '/');
+    const size_t folder = slash ? (size_t)(slash + 1 - path) : 0, size = strlen(name) + 1;
+    char *out = malloc(folder + size);
+    if (out) {
+        memcpy(out, path, folder);
+        memcpy(out + folder, name, size);
+    }
+    return out;
+}
+
+// The file that the path leads to: a link stays a link, also one to a file that is not there yet.
+// NULL: it has no name.
+static char *target_of(const char *path)
+{
+    enum { MOST = 40 }; // links, as the system follows
+    char link[PATH_MAX], *at = realpath(path, NULL);
+    if (at || !access(path, F_OK))
+        return at;
+    at = strdup(path);
+    for (int i = 0; at && i < MOST; i++) {
+        const ssize_t size = readlink(at, link, sizeof(link) - 1);
+        if (size < 0)
+            return at;
+        link[size] = 0;
+        char *next = in_folder_of(at, link);
+        free(at);
+        at = next;
+    }
+    free(at);
+    return NULL;
+}
+
 bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error *error)
 {
     if (is_standard_output(path))
         return fwrite(bytes, 1, size, stdout) == size ||
                fail_errno(error, "standard output", "cannot be written");
     struct stat old;
-    bool exists = !stat(path, &old);
-    // A link stays a link: what it leads to is replaced.
-    char *real = exists ? realpath(path, NULL) : NULL;
-    if (exists && (!S_ISREG(old.st_mode) || !real)) { // an open file may have no name any more
-        free(real);
+    const bool exists = !stat(path, &old);
+    char *target = target_of(path);
+    if (exists && (!S_ISREG(old.st_mode) || !target)) { // an open file may have no name any more
+        free(target);
         return write_in_place(path, bytes, size, error);
     }
-    mode_t mask = umask(0);
+    const mode_t mask = umask(0);
     umask(mask);
     // The name of the file beside is short: the target's may be as long as the system takes.
-    static const char name[] = ".tirc.XXXXXX";
-    const char *target = real ? real : path, *slash = strrchr(target, '/');
-    const size_t folder = slash ? (size_t)(slash + 1 - target) : 0;
-    char *beside = malloc(folder + sizeof(name));
-    bool done = false;
-    if (beside) {
-        memcpy(beside, target, folder);
-        memcpy(beside + folder, name, sizeof(name));
-        done = write_beside(target, beside, exists ? old.st_mode & 07777 : 0666 & ~mask, bytes,
-                            size, error);
-    } else {
-        tir_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
-    }
+    char *beside = target ? in_folder_of(target, ".tirc.XXXXXX") : NULL;
+    const bool done =
+        beside ? write_beside(target, beside, exists ? old.st_mode & 07777 : 0666 & ~mask, bytes,
+                              size, error)
+               : fail_errno(error, path, "cannot be created");
     free(beside);
-    free(real);
+    free(target);
     return done;
 }
 
 // The folder has the lock: the file itself is replaced.
 int tir_file_lock(const char *path)
 {
-    char *real = realpath(path, NULL);
-    const char *target = real ? real : path, *slash = strrchr(target, '/');
-    char *folder = slash ? strndup(target, (size_t)(slash + 1 - target)) : strdup(".");
+    char *target = target_of(path), *folder = target ? in_folder_of(target, ".") : NULL;
     int lock = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     while (lock >= 0 && flock(lock, LOCK_EX)) {
         if (errno == EINTR)
@@ -241,7 +266,7 @@ int tir_file_lock(const char *path)
         lock = -1;
     }
     free(folder);
-    free(real);
+    free(target);
     return lock;
 }
 

@@ -65,6 +65,29 @@ static void test_write(void **state)
     assert_int_equal(info.st_mode & 07777, 0640);
 }
 
+// Links that lead to each other, or to a file that is not there yet.
+static void test_links(void **state)
+{
+    (void)state;
+    tir_error error;
+    struct stat info;
+    assert_int_equal(mkdir("sub", 0700), 0);
+    assert_int_equal(symlink("sub/first", "second"), 0);
+    assert_int_equal(symlink("../later", "sub/first"), 0);
+    assert_true(tir_file_write("second", "three", 5, &error));
+    expect_contents("later", "three");
+    assert_true(!lstat("second", &info) && S_ISLNK(info.st_mode));
+    assert_true(!lstat("sub/first", &info) && S_ISLNK(info.st_mode));
+    assert_int_equal(unlink("later"), 0);
+    assert_int_equal(symlink("second", "later"), 0);
+    assert_false(tir_file_write("later", "x", 1, &error));
+    assert_non_null(strstr(error.message, "later: cannot be created"));
+    static const char *const names[] = {"second", "sub/first", "later"};
+    for (size_t i = 0; i < TIR_COUNT_OF(names); i++)
+        assert_int_equal(unlink(names[i]), 0);
+    assert_int_equal(rmdir("sub"), 0);
+}
+
 // The longest name that the system takes.
 static void test_long_name(void **state)
 {
@@ -163,9 +186,9 @@ static void test_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_write),      cmocka_unit_test(test_long_name),
-        cmocka_unit_test(test_open_files), cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_write),     cmocka_unit_test(test_links),
+        cmocka_unit_test(test_long_name), cmocka_unit_test(test_open_files),
+        cmocka_unit_test(test_signals),   cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
