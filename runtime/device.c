@@ -339,7 +339,12 @@ TIR_API tir_status tir_rt_capture_end(tir_rt_stream *stream, tir_rt_graph **out,
     pthread_mutex_lock(&stream->steps);
     tir_status status = end_capture(stream, out, error);
     pthread_mutex_unlock(&stream->steps);
-    return tir_device_leave(stream->device, status, error);
+    const tir_status fault = tir_device_enter(stream->device, error);
+    if (!fault)
+        return tir_device_leave(stream->device, status, error);
+    tir_rt_graph_destroy(*out);
+    *out = NULL;
+    return fault;
 }
 
 TIR_API tir_status tir_rt_graph_launch(tir_rt_graph *graph, tir_rt_stream *stream, tir_error *error)

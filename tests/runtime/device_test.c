@@ -700,10 +700,15 @@ static void test_fault(void **state)
     ok(rig, tir_rt_launch(poke, NULL, args, 2, NULL, &rig->error));
     ok(rig, tir_rt_buffer_read(x, 12, &word, 4, NULL, &rig->error));
     assert_int_equal(word, 7);
+    tir_rt_stream *stream, *captured;
+    tir_rt_graph *graph;
+    ok(rig, tir_rt_stream_create(rig->device, &stream, &rig->error));
+    ok(rig, tir_rt_stream_create(rig->device, &captured, &rig->error));
+    ok(rig, tir_rt_capture_begin(captured, &rig->error));
     args[1].as.scalar.value.i = (int64_t)1 << 45;
-    tir_status status = tir_rt_launch(poke, NULL, args, 2, NULL, &rig->error);
+    tir_status status = tir_rt_launch(poke, stream, args, 2, NULL, &rig->error);
     if (!status)
-        status = tir_rt_device_synchronize(rig->device, &rig->error);
+        status = tir_rt_stream_synchronize(stream, &rig->error);
     assert_int_equal(status, TIR_ERR_DEVICE);
     const tir_error first = rig->error;
     assert_true(first.message[0]);
@@ -711,6 +716,11 @@ static void test_fault(void **state)
     assert_int_equal(status, TIR_ERR_DEVICE);
     assert_null(other);
     assert_string_equal(rig->error.message, first.message);
+    assert_int_equal(tir_rt_capture_end(captured, &graph, &rig->error), TIR_ERR_DEVICE);
+    assert_null(graph);
+    assert_string_equal(rig->error.message, first.message);
+    tir_rt_stream_destroy(captured);
+    tir_rt_stream_destroy(stream);
     tir_rt_buffer_destroy(x);
 }
 
