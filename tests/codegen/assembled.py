@@ -6,6 +6,8 @@ usage: assembled.py TIRC FOLDER
 
 Each file of the folder says in its first comment what was wrong. Its best variant must have products on
 warpgroups and no local memory, and ptxas must find nothing to say of any variant that has such products.
+Files in a folder inside, which has the name of another target, spilled there: their two best variants
+must have no local memory.
 """
 
 import json
@@ -34,6 +36,17 @@ def wrong(tirc, path, arch="sm_90a"):
     return notes, stacks
 
 
+def spilled(tirc, path, arch):
+    """What the two best variants have in local memory."""
+    done = subprocess.run([tirc, "build", str(path), f"--cubin={arch}", "--receipt=json", "-o", os.devnull],
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        return [done.stderr]
+    return [f"{arch} {variant['entry']}: {record['text']}"
+            for variant in json.loads(done.stdout)["variants"][:2]
+            for record in variant["records"] if re.search(r"[1-9]\d* bytes of stack", record["text"])]
+
+
 def has_ptxas():
     return shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
 
@@ -50,6 +63,12 @@ def main(tirc, folder):
             found.append("the best variant has no product on warpgroups")
         elif stacks["k"]:
             found.append(f"{stacks['k']} bytes of stack")
+        failed += bool(found)
+        for text in found:
+            print(f"{path.name}: {text}")
+    for path in sorted(pathlib.Path(folder).glob("*/*.tir")):
+        found = spilled(tirc, path, path.parent.name)
+        paths.append(path)
         failed += bool(found)
         for text in found:
             print(f"{path.name}: {text}")

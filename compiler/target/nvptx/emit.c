@@ -3,6 +3,9 @@
 
 #include "target/nvptx/emit.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "ir/number.h"
 #include "ir/range.h"
 #include "ir/walk.h"
@@ -280,18 +283,36 @@ void tir_emit_choose_widths(struct emit *e)
         join_widths(e, inst);
 }
 
+// All unsized arrays of shared memory begin at the same address.
 V tir_emit_shared_base(struct emit *e)
 {
     if (!e->shared) {
-        e->shared = LLVMGetNamedGlobal(e->ll->module, SHARED_NAME);
+        char name[sizeof(SHARED_NAME) + 16] = SHARED_NAME;
+        if (e->role_count)
+            snprintf(name, sizeof(name), SHARED_NAME "$%" PRIu32, e->role_count);
+        e->shared = LLVMGetNamedGlobal(e->ll->module, name);
         if (!e->shared) {
             e->shared = LLVMAddGlobalInAddressSpace(e->ll->module, LLVMArrayType2(e->ll->i8, 0),
-                                                    SHARED_NAME, TIR_AS_SHARED);
+                                                    name, TIR_AS_SHARED);
             LLVMSetLinkage(e->shared, LLVMExternalLinkage);
             LLVMSetAlignment(e->shared, TIR_SWIZZLE_BYTES);
         }
     }
     return e->shared;
+}
+
+// ptxas has an address by a name in one register of 64 bits, and spills it in all roles where one
+// of them has few.
+void tir_emit_name_shared(struct emit *e)
+{
+    const V before = e->shared;
+    if (!e->has_tmem || !before)
+        return;
+    e->shared = NULL;
+    e->role_count++;
+    for (uint32_t i = 0; i <= e->f->value_count; i++)
+        if (e->slots[i].v == before)
+            e->slots[i].v = tir_emit_shared_base(e);
 }
 
 void tir_emit_set_location(struct emit *e, struct tir_span span)

@@ -37,6 +37,7 @@ struct emit {
     struct tir_ranges *ranges;
     struct tir_map expansions; // expand.c
     V function, shared;        // shared: the dynamic shared memory, NULL until wanted
+    uint32_t role_count;       // beside tensor memory, that have begun
     LLVMValueRef *strides;     // per parameter, TIR_MAX_RANK each
     struct tir_tensor_maps maps;
     uint32_t first_map;   // the parameter of the function that is the first map
@@ -94,6 +95,8 @@ void tir_emit_at(struct emit *e, LLVMBasicBlockRef block);
 // back to.
 LLVMBasicBlockRef tir_emit_at_entry(struct emit *e);
 V tir_emit_shared_base(struct emit *e);
+// Where a role begins: gives the shared memory a name of its own in it.
+void tir_emit_name_shared(struct emit *e);
 void tir_emit_insts(struct emit *e, const struct tir_block *block);
 // Before the kernel: decides which values are held in 32 bits.
 void tir_emit_choose_widths(struct emit *e);

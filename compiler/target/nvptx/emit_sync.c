@@ -256,9 +256,11 @@ static void emit_control(struct emit *e, const struct tir_inst *inst)
     switch (tir_attr_word(inst, TIR_ATTR_change, TIR_WORD_NONE)) {
     case TIR_WORD_change_inc:
         call_with_i32(e, "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32", regs);
+        tir_emit_name_shared(e);
         return;
     case TIR_WORD_change_dec:
         call_with_i32(e, "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", regs);
+        tir_emit_name_shared(e);
         return;
     case TIR_WORD_change_wait:
         call(e, "llvm.nvvm.griddepcontrol.wait", NULL, 0);

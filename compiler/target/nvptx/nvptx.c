@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/parallel.h"
+#include "base/vec.h"
 #include "ir/walk.h"
 #include "target/nvptx/emit.h"
 
@@ -223,18 +224,28 @@ static tir_str without_header(tir_str ptx)
     return ptx;
 }
 
-// Adds a unit's text line by line, leaving out a declaration that an earlier unit has made.
-static void add_text(struct tir_text *out, tir_str ptx, bool *is_shared_declared)
+typedef VEC(tir_str) line_list;
+
+static bool has_line(const line_list *lines, tir_str line)
+{
+    vec_foreach(const tir_str, it, lines)
+        if (tir_str_equal(*it, line))
+            return true;
+    return false;
+}
+
+// Adds a unit's text line by line, leaving out declarations that an earlier unit has made.
+static void add_text(struct job *job, struct tir_text *out, tir_str ptx, line_list *declared)
 {
     static const char shared[] = ".extern .shared";
-    bool declared = *is_shared_declared;
     while (ptx.len) {
         const char *end = memchr(ptx.ptr, '\n', ptx.len);
         tir_str line = {ptx.ptr, end ? (size_t)(end - ptx.ptr) + 1 : ptx.len};
         bool declares = line.len >= sizeof(shared) && !memcmp(line.ptr, shared, sizeof(shared) - 1);
-        *is_shared_declared |= declares;
-        if (!declares || !declared)
+        if (!declares || !has_line(declared, line))
             tir_text_add(out, line);
+        if (declares)
+            vec_push(job->arena, declared, line);
         ptx.ptr += line.len;
         ptx.len -= line.len;
     }
@@ -243,11 +254,11 @@ static void add_text(struct tir_text *out, tir_str ptx, bool *is_shared_declared
 static void join(struct job *job)
 {
     struct tir_text text;
+    line_list declared = {0};
     tir_text_init(&text, job->arena, 0);
-    bool is_shared_declared = false;
     for (uint32_t i = 0; i < job->unit_count; i++) {
         tir_str ptx = tir_llvm_ptx(&job->nvptx->units[i].ll);
-        add_text(&text, i ? without_header(ptx) : ptx, &is_shared_declared);
+        add_text(job, &text, i ? without_header(ptx) : ptx, &declared);
     }
     job->result->ptx = tir_text_str(&text);
 }
