@@ -63,15 +63,23 @@ static const struct tir_attempt attempts[] = {
     {"with mma.sync and one stage", .stages = 1, .no_roles = true, .only_mma_sync = true},
 };
 
-// What saves registers, where so many percent more than a thread has are live at a time.
+// What saves registers, where more than `from` percent beyond what a thread has are live at a time,
+// up to `to` percent (0: any), on targets with one of the features (0: all).
 static const struct saving {
-    uint32_t overcount;
+    uint32_t from, to, features;
     struct tir_attempt attempt;
 } savings[] = {
-    {TIR_BUDGET_OVERCOUNT,
-     {.gain = "threads: twice as many", .stages = INT64_MAX, .more_warps = true}},
-    {TIR_BUDGET_LATE_OVERCOUNT,
-     {.gain = "tiles: made where they are used first", .stages = INT64_MAX, .late = true}},
+    {.from = TIR_BUDGET_OVERCOUNT,
+     .attempt = {.gain = "threads: twice as many", .stages = INT64_MAX, .more_warps = true}},
+    {.to = TIR_BUDGET_LATE_OVERCOUNT,
+     .features = TIR_HAS_ADD_64,
+     .attempt = {.gain = "tiles: made where they are used first, among them a product",
+                 .stages = INT64_MAX,
+                 .late = TIR_LATE_PRODUCTS}},
+    {.from = TIR_BUDGET_LATE_OVERCOUNT,
+     .attempt = {.gain = "tiles: made where they are used first",
+                 .stages = INT64_MAX,
+                 .late = TIR_LATE_TILES}},
 };
 
 static void leave(void *user, const struct tir_func *f, const struct tir_pass_cx *cx,
@@ -227,6 +235,14 @@ static bool is_too_full(const struct tir_fullest *fullest, uint32_t overcount)
     return fullest->live > fullest->limit + fullest->limit * overcount / 100;
 }
 
+static bool may_save(const struct saving *saving, const struct tir_fullest *fullest,
+                     uint32_t features)
+{
+    return is_too_full(fullest, saving->from) &&
+           (!saving->to || !is_too_full(fullest, saving->to)) &&
+           (!saving->features || features & saving->features);
+}
+
 // Of the first attempt, which has succeeded and whose meter began so, and those that save
 // registers, the one that leaves most.
 static const struct tir_attempt *with_registers(struct tir_variant_job *job, struct tir_meter meter,
@@ -234,12 +250,13 @@ static const struct tir_attempt *with_registers(struct tir_variant_job *job, str
 {
     const struct tir_attempt *best = &attempts[0], *last = best;
     const bool by_mma = multiplies_by_mma_alone(job->f), more_warps = may_have_more_warps(job);
+    const uint32_t features = job->c->request.target.features;
     struct tir_fullest least = job->fullest;
     snprintf(failure, FAILURE_SIZE,
              "%" PRIu32 " registers of a thread were live at a time, of %" PRIu32, least.live,
              least.limit);
     for (size_t i = 0; i < TIR_COUNT_OF(savings) && by_mma; i++) {
-        if (!is_too_full(&least, savings[i].overcount) ||
+        if (!may_save(&savings[i], &least, features) ||
             (savings[i].attempt.more_warps && !more_warps))
             continue;
         last = &savings[i].attempt;

@@ -13,6 +13,12 @@ enum tir_change { TIR_UNCHANGED, TIR_CHANGED, TIR_FAILED }; // FAILED: a diagnos
 
 // What passes do without because the attempts before failed, or do since registers did not last
 // (compile/jobs.c).
+enum tir_late {
+    TIR_LATE_NONE,
+    TIR_LATE_PRODUCTS, // if a product then comes after another one
+    TIR_LATE_TILES
+};
+
 struct tir_attempt {
     const char *name;   // a clause for the receipt; NULL: the first attempt
     const char *gain;   // in its place: what there is since registers did not last
@@ -22,7 +28,7 @@ struct tir_attempt {
     bool only_mma_sync; // the same of wgmma and tcgen05
     bool only_cp_async; // no tensor copies feed mma.sync
     bool more_warps;    // twice as many beside mma.sync, unless the program states them
-    bool late;          // tiles beside mma.sync are made where they are used first
+    enum tir_late late; // tiles beside mma.sync are made where they are used first
 };
 
 struct tir_pass_cx {

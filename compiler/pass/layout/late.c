@@ -118,10 +118,37 @@ static void order(const struct late *l, struct tir_block *block)
     }
 }
 
-void tir_make_late(struct tir_func *f, struct tir_arena *scratch)
+// Does a product in the block come before another one, after which something uses its result first?
+// Sums that go on to the next round are used at the end of the block.
+static bool has_early_product(const struct tir_block *block)
+{
+    if (length_of(block) > TIR_BUDGET_LATE_OPERATIONS)
+        return false;
+    for (struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_DOT)
+            continue;
+        const struct tir_inst *user = first_user(inst->next, inst->results[0]);
+        for (const struct tir_inst *at = inst->next; user && user->next && at != user;
+             at = at->next)
+            if (at->op == TIR_OP_DOT)
+                return true;
+    }
+    return false;
+}
+
+static bool has_early_products(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            if (has_early_product(inst->regions[r]))
+                return true;
+    return false;
+}
+
+void tir_make_late(struct tir_func *f, struct tir_arena *scratch, enum tir_late late)
 {
     struct late l = {f, bitset_new(scratch, f->value_count)};
-    if (tir_has_warpgroup_dot(f))
+    if (tir_has_warpgroup_dot(f) || (late == TIR_LATE_PRODUCTS && !has_early_products(f)))
         return;
     find_held(&l, f->body);
     tir_foreach_inst(inst, f)

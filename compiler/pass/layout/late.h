@@ -6,6 +6,6 @@
 #include "pass/pass.h"
 
 // Moves what makes a tile in front of what uses it first.
-void tir_make_late(struct tir_func *f, struct tir_arena *scratch);
+void tir_make_late(struct tir_func *f, struct tir_arena *scratch, enum tir_late late);
 
 #endif

@@ -185,7 +185,7 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
     tir_unround_operands(f);
     tir_widen_dots(f);
     if (cx->attempt && cx->attempt->late)
-        tir_make_late(f, cx->scratch);
+        tir_make_late(f, cx->scratch, cx->attempt->late);
     f->threads = tir_choose_threads(f, cx);
     if (!is_stated && !check_stated(f, cx))
         return TIR_FAILED;
