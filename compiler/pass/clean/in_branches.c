@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sums that an if gives are added in its branch to those that another if with its condition gave.
+// Sums that an if gives are added in its branch to what there was before it.
 //
-// A loop with two outputs may have no round, so the sums of each are loaded in an if. Added behind
-// it, both take registers as a whole; in the branch, a sum has the register of what it is added to
-// as soon as it is loaded, in pieces:
+// A loop may have no round, so its sums are loaded in an if. What they are added to, as the sums of
+// another output or what the accumulator began with, takes registers beside them if that is done
+// behind the if; in the branch, a sum has the register of what it is added to as soon as it is
+// loaded, in pieces:
 //
 //     let o: f32 = if any {              let o: f32 = if any {
 //         ...                                ...
@@ -20,7 +21,8 @@
 //     let y: f32 = add(o, u);            }
 //
 // In the other branch it is o and not 0: zeros would take registers beside o, since LLVM makes them
-// in front of the branch. Left alone are ifs beside which registers last.
+// in front of the branch. What is not 0 there itself may be -0, so 0 is added. Left alone are ifs
+// beside which registers last.
 
 #include "pass/clean/in_branches.h"
 
@@ -57,7 +59,7 @@ static bool is_0_without(const struct in_branches *in, const struct tir_value *v
            other->constant.f == 0 && !signbit(other->constant.f);
 }
 
-// The addition behind the branch of its result v to what one before it gave. NULL: there is none.
+// The addition behind the branch of its result v to what there was before it. NULL: there is none.
 static struct tir_inst *addition_of(const struct in_branches *in, const struct tir_inst *branch,
                                     const struct tir_value *v)
 {
@@ -65,10 +67,28 @@ static struct tir_inst *addition_of(const struct in_branches *in, const struct t
     if (!add || add->op != TIR_OP_ADD || add->block != branch->block || !is_0_without(in, v))
         return NULL;
     const struct tir_value *other = add->operands[add->operands[0] == v];
-    return is_0_without(in, other) && other->def->operands[0] == branch->operands[0] &&
+    return other->kind != TIR_VALUE_RESULT ||
                    in->order.begin[other->def->id] < in->order.begin[branch->id]
                ? add
                : NULL;
+}
+
+// Is `other` 0 wherever the branch gives 0?
+static bool is_0_beside(const struct in_branches *in, const struct tir_inst *branch,
+                        const struct tir_value *other)
+{
+    return is_0_without(in, other) && other->def->operands[0] == branch->operands[0];
+}
+
+// The sum of `other` and what v is in the other branch.
+static struct tir_value *without(struct in_branches *in, const struct tir_inst *branch,
+                                 const struct tir_value *v, struct tir_value *other)
+{
+    struct tir_inst *yield = tir_yield_of(branch->regions[1]);
+    struct tir_builder b = tir_builder_before(in->f, yield);
+    return is_0_beside(in, branch, other)
+               ? other
+               : tir_binary(&b, TIR_OP_ADD, other, yield->operands[v->index]);
 }
 
 static void move_in(struct in_branches *in, struct tir_inst *branch, struct tir_value *v,
@@ -80,7 +100,7 @@ static void move_in(struct in_branches *in, struct tir_inst *branch, struct tir_
     const uint32_t at = operands[0] != v;
     const bool is_made_here = (*given)->def && (*given)->def->block == yield->block;
     struct tir_builder b = tir_builder_before(in->f, is_made_here ? (*given)->def->next : yield);
-    tir_yield_of(branch->regions[1])->operands[v->index] = operands[!at];
+    tir_yield_of(branch->regions[1])->operands[v->index] = without(in, branch, v, operands[!at]);
     operands[at] = *given;
     *given = tir_build1(&b, TIR_OP_ADD, v->type, operands, 2);
     tir_map_set(&in->moved, tir_map_key(add->results[0]), v);
