@@ -95,7 +95,8 @@ static bool entry(struct reader *r, struct tir_npy *out, unsigned *seen)
         r->at++;
     if (key.len == 5 && !memcmp(key.ptr, "descr", 5)) {
         *seen |= 1;
-        if (!quoted(r, &type) || type.len >= sizeof(out->type) || type.len < 2)
+        if (!quoted(r, &type) || type.len >= sizeof(out->type) || type.len < 2 ||
+            memchr(type.ptr, 0, type.len))
             return tir_fail(r->error, TIR_ERR_INVALID, "%s: its elements are not plain numbers",
                             r->name);
         memcpy(out->type, type.ptr, type.len);
@@ -133,8 +134,7 @@ static bool dictionary(struct reader *r, struct tir_npy *out)
 static uint32_t type_size(const char *type)
 {
     const char *digits = type + (strchr("<>|=", type[0]) != NULL);
-    bool plain = digits[0] && strchr("fiubV", digits[0]) && strchr("1248", digits[1]) &&
-                 digits[1] && !digits[2];
+    bool plain = strchr("fiubV", digits[0]) && strchr("1248", digits[1]) && digits[1] && !digits[2];
     return plain ? (uint32_t)(digits[1] - '0') : 0;
 }
 
