@@ -100,7 +100,17 @@ static void add(struct tir_session *s, struct tir_candidates *out, tir_rt_module
     tir_rt_module_destroy(module);
 }
 
-// Compiles with these words as -D besides those of the command line.
+// Whether one of the words, NAME=VALUE, has the name of this one.
+static bool is_named(const char *const *words, uint32_t count, const char *define)
+{
+    const size_t name = strcspn(define, "=");
+    for (uint32_t i = 0; i < count; i++)
+        if (strncmp(words[i], define, name + 1) == 0)
+            return true;
+    return false;
+}
+
+// Compiles with these words as -D, and with those of the command line that have other names.
 static void try_one(struct tir_session *s, const char *const *words, uint32_t count,
                     struct tir_candidates *out)
 {
@@ -109,7 +119,8 @@ static void try_one(struct tir_session *s, const char *const *words, uint32_t co
     tir_rt_kernel *kernel;
     memset(&options.defines, 0, sizeof(options.defines));
     for (uint32_t i = 0; i < s->options->defines.len; i++)
-        vec_push(s->arena, &options.defines, s->options->defines.at[i]);
+        if (!is_named(words, count, s->options->defines.at[i]))
+            vec_push(s->arena, &options.defines, s->options->defines.at[i]);
     for (uint32_t i = 0; i < count; i++)
         vec_push(s->arena, &options.defines, words[i]);
     if (!tir_session_compile(s, &options, true, &module) ||
