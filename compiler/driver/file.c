@@ -236,7 +236,8 @@ bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error 
                fail_errno(error, "standard output", "cannot be written");
     struct stat old;
     const bool exists = !stat(path, &old);
-    char *target = target_of(path);
+    // Where the system does not follow a link, such as another user's in /tmp, nobody does.
+    char *target = exists || errno == ENOENT ? target_of(path) : NULL;
     if (exists && (!S_ISREG(old.st_mode) || !target)) { // an open file may have no name any more
         free(target);
         return write_in_place(path, bytes, size, error);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Files: whole or not at all, with their mode, through links, and onto a full disk.
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -63,6 +64,34 @@ static void test_write(void **state)
     assert_true(S_ISLNK(info.st_mode));
     assert_int_equal(stat("a", &info), 0);
     assert_int_equal(info.st_mode & 07777, 0640);
+}
+
+// In place of the C library's: the system may not follow links of others
+// (/proc/sys/fs/protected_symlinks).
+static const char *protected_link;
+
+int stat(const char *restrict path, struct stat *restrict info)
+{
+    if (protected_link && strcmp(path, protected_link) == 0) {
+        errno = EACCES;
+        return -1;
+    }
+    return fstatat(AT_FDCWD, path, info, 0);
+}
+
+// A link that may not be followed leaves what it leads to as it was.
+static void test_protected_link(void **state)
+{
+    (void)state;
+    tir_error error;
+    assert_true(tir_file_write("a", "old", 3, &error));
+    assert_int_equal(symlink("a", "protected"), 0);
+    protected_link = "protected";
+    assert_false(tir_file_write("protected", "new", 3, &error));
+    protected_link = NULL;
+    assert_non_null(strstr(error.message, "protected: cannot be created: Permission denied"));
+    expect_contents("a", "old");
+    assert_int_equal(unlink("protected"), 0);
 }
 
 // Links that lead to each other, or to a file that is not there yet.
@@ -186,9 +215,10 @@ static void test_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_write),     cmocka_unit_test(test_links),
-        cmocka_unit_test(test_long_name), cmocka_unit_test(test_open_files),
-        cmocka_unit_test(test_signals),   cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_write),      cmocka_unit_test(test_protected_link),
+        cmocka_unit_test(test_links),      cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_open_files), cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
