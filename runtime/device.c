@@ -315,9 +315,10 @@ static tir_status end_capture(tir_rt_stream *stream, tir_rt_graph **out, tir_err
 {
     tir_rt_device *device = stream->device;
     void *native = NULL;
-    if (!atomic_exchange(&stream->capturing, false))
+    if (!atomic_load(&stream->capturing))
         return tir_error_set(error, TIR_ERR_INVALID, "the stream is not in capture");
     tir_status status = device->ops->capture_end(device, stream->native, &native, error);
+    atomic_store(&stream->capturing, false); // only now, so that no call that waits spoils the end
     atomic_fetch_sub(&device->captures, 1);
     tir_rt_graph *graph = status ? NULL : tir_host_alloc(device->allocator, sizeof *graph);
     if (!status && !graph) {

@@ -736,6 +736,8 @@ cu_result EXPORTED(cuStreamEndCapture)(cu_stream stream, cu_graph *out)
         result = state.sticky;
     if (!captured || stream != captured_stream)
         return TIR_CUDA_ERROR_INVALID_VALUE;
+    if (state.at_end)
+        state.at_end(state.at_end_user);
     *out = result ? NULL : captured;
     if (result)
         drop_graph(captured);

@@ -38,6 +38,8 @@ struct fake_cuda {
     atomic_int hold;          // loading PTX takes until this is 0
     int idle;                 // launches are written down alone
     atomic_int hold_launch;   // 1: the next launch makes this 2 and begins when it is 0
+    void (*at_end)(void *at_end_user); // is called before a capture ends; NULL: nothing is
+    void *at_end_user;
 
     // Asked by the test.
     atomic_int calls;

@@ -281,6 +281,34 @@ static void test_captured(void **state)
     free_buffers(&b);
 }
 
+struct waiting {
+    struct rig *rig;
+    tir_rt_stream *stream;
+};
+
+static void wait_for_stream(void *user)
+{
+    struct waiting *w = user;
+    rig_expect(w->rig, tir_rt_stream_synchronize(w->stream, &w->rig->error), TIR_ERR_INVALID,
+               "the stream is in capture");
+}
+
+// A call that waits is refused until the driver has ended the capture, which it would spoil.
+static void test_end_of_capture(void **state)
+{
+    struct rig *rig = *state;
+    struct waiting waiting = {.rig = rig};
+    tir_rt_graph *graph;
+    rig_expect(rig, tir_rt_stream_create(rig->device, &waiting.stream, &rig->error), TIR_OK, "");
+    rig_expect(rig, tir_rt_capture_begin(waiting.stream, &rig->error), TIR_OK, "");
+    rig->fake->at_end = wait_for_stream;
+    rig->fake->at_end_user = &waiting;
+    rig_expect(rig, tir_rt_capture_end(waiting.stream, &graph, &rig->error), TIR_OK, "");
+    rig_expect(rig, tir_rt_stream_synchronize(waiting.stream, &rig->error), TIR_OK, "");
+    tir_rt_graph_destroy(graph);
+    tir_rt_stream_destroy(waiting.stream);
+}
+
 static void test_empty(void **state)
 {
     struct rig *rig = *state;
@@ -446,6 +474,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waits, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_old_drivers, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_captured, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_end_of_capture, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_empty, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_costs, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_misfits, rig_setup, rig_teardown),
