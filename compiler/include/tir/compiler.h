@@ -86,10 +86,9 @@ typedef struct tir_compile_options {
     uint32_t outputs; // 1 << tir_output for each wanted output; 0: check only
     const tir_setting *metas; // compile-time parameters, each once, for all kernels that have them
     size_t meta_count;
-    const tir_setting
-        *dims; // dimensions whose size is known, each once, and names that follow from
-               // them; the launch must then agree. TIR_ERR_DIAGNOSED: no kernel has
-               // one of them
+    // Dimensions whose size is known, each once, and names that follow from them; the launch must
+    // then agree. TIR_ERR_DIAGNOSED: no kernel has one of them.
+    const tir_setting *dims;
     size_t dim_count;
     tir_str kernel;       // only this kernel; empty: all of the main file
     uint32_t line_info;   // 1: the code has source lines

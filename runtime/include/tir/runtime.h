@@ -240,7 +240,8 @@ TIR_API TIR_CHECKED tir_status tir_rt_module_load(tir_rt_device *device, const v
 // and so is the message, if there is one; but TIR_ERR_DEVICE, which is of another device, becomes
 // TIR_ERR_INVALID. A later launch asks again. It is called by the thread that launches, by
 // several at a time for different variants, and never for a variant whose code is there. On a GPU
-// the caller's context may be any. It must not use the module, nor the stream of the launch.
+// the caller's context may be any. It must not use the module, nor a stream that launches of the
+// module use.
 typedef struct tir_rt_code tir_rt_code;
 typedef tir_status (*tir_rt_compile_fn)(void *user, tir_str entry, tir_rt_code *code,
                                         tir_error *error);
