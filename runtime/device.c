@@ -212,9 +212,11 @@ TIR_API tir_status tir_rt_stream_wait(tir_rt_device *device, tir_rt_stream *stre
     error = error ? error : &local;
     *done = 0;
     tir_status status = tir_device_enter(device, error);
-    if (status || (status = tir_device_stream_now(device, stream, &native, error)))
+    if (status)
         return status;
-    while (!(status = device->ops->stream_done(device, native, &is_done, error)) && !is_done &&
+    // Each time anew: to ask for a stream that another thread captures meanwhile ends the capture.
+    while (!(status = tir_device_stream_now(device, stream, &native, error)) &&
+           !(status = device->ops->stream_done(device, native, &is_done, error)) && !is_done &&
            now_ms() < end)
         nanosleep(&pause, NULL);
     *done = !status && is_done;

@@ -115,7 +115,7 @@ static void wait_for(const atomic_int *zero)
             return TIR_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; \
     } while (0)
 
-// The same for a call that waits for a stream, or gives the default one work.
+// The same for a call that waits for a stream, asks for it, or gives the default one work.
 #define BEGIN_IN_STREAM(stream)                               \
     do {                                                      \
         BEGIN_IN_CONTEXT();                                   \
@@ -321,8 +321,7 @@ cu_result EXPORTED(cuStreamSynchronize)(cu_stream stream)
 
 cu_result EXPORTED(cuStreamQuery)(cu_stream stream)
 {
-    (void)stream;
-    BEGIN_IN_CONTEXT();
+    BEGIN_IN_STREAM(stream);
     return atomic_load(&state.busy) && atomic_fetch_sub(&state.busy, 1) ? TIR_CUDA_ERROR_NOT_READY
                                                                         : TIR_CUDA_SUCCESS;
 }

@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 // clang-format on
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -284,6 +287,7 @@ static void test_captured(void **state)
 struct waiting {
     struct rig *rig;
     tir_rt_stream *stream;
+    tir_error error;
 };
 
 static void wait_for_stream(void *user)
@@ -305,6 +309,35 @@ static void test_end_of_capture(void **state)
     rig->fake->at_end_user = &waiting;
     rig_expect(rig, tir_rt_capture_end(waiting.stream, &graph, &rig->error), TIR_OK, "");
     rig_expect(rig, tir_rt_stream_synchronize(waiting.stream, &rig->error), TIR_OK, "");
+    tir_rt_graph_destroy(graph);
+    tir_rt_stream_destroy(waiting.stream);
+}
+
+static void *wait_long(void *user)
+{
+    struct waiting *w = user;
+    uint32_t done;
+    (void)!tir_rt_stream_wait(w->rig->device, w->stream, 5000, &done, &w->error);
+    return NULL;
+}
+
+// A wait that has begun before the capture asks the driver no more.
+static void test_wait_before_capture(void **state)
+{
+    struct rig *rig = *state;
+    struct waiting waiting = {.rig = rig};
+    tir_rt_graph *graph;
+    pthread_t thread;
+    rig_expect(rig, tir_rt_stream_create(rig->device, &waiting.stream, &rig->error), TIR_OK, "");
+    rig->fake->busy = INT_MAX;
+    assert_int_equal(pthread_create(&thread, NULL, wait_long, &waiting), 0);
+    while (rig->fake->busy == INT_MAX)
+        sched_yield();
+    rig_expect(rig, tir_rt_capture_begin(waiting.stream, &rig->error), TIR_OK, "");
+    pthread_join(thread, NULL);
+    rig->fake->busy = 0;
+    assert_non_null(strstr(waiting.error.message, "the stream is in capture"));
+    rig_expect(rig, tir_rt_capture_end(waiting.stream, &graph, &rig->error), TIR_OK, "");
     tir_rt_graph_destroy(graph);
     tir_rt_stream_destroy(waiting.stream);
 }
@@ -475,6 +508,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_old_drivers, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_captured, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_end_of_capture, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_wait_before_capture, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_empty, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_costs, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_misfits, rig_setup, rig_teardown),
