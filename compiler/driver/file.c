@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { LOCK_MS = 2000, LOCK_PAUSE_MS = 10 }; // how long a lock is waited for
 
 static bool fail_errno(tir_error *error, const char *path, const char *what)
 {
@@ -255,14 +258,24 @@ bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error 
     return done;
 }
 
+// Gives up in the end: what has the lock may be waiting for this program (`flock DIR tirc tune ...`).
+static bool take_lock(int lock)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
+    for (int waited = 0; flock(lock, LOCK_EX | LOCK_NB); waited += LOCK_PAUSE_MS) {
+        if ((errno != EWOULDBLOCK && errno != EINTR) || waited >= LOCK_MS)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 // The folder has the lock: the file itself is replaced.
 int tir_file_lock(const char *path)
 {
     char *target = target_of(path), *folder = target ? in_folder_of(target, ".") : NULL;
     int lock = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    while (lock >= 0 && flock(lock, LOCK_EX)) {
-        if (errno == EINTR)
-            continue;
+    if (lock >= 0 && !take_lock(lock)) {
         close(lock);
         lock = -1;
     }

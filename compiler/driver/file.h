@@ -25,7 +25,7 @@ void tir_file_close(FILE *file);
 bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error *error);
 // Waits for other programs that change a file in the folder of this one, and holds them off until
 // the unlock: what is read and then written has lost nothing in between. Where the system has no
-// such lock there is none, and the result is -1.
+// such lock, or another program keeps it for two seconds, there is none, and the result is -1.
 int tir_file_lock(const char *path);
 void tir_file_unlock(int lock);
 // Whether both paths lead to one regular file.
