@@ -52,11 +52,17 @@ static bool note_length(struct askew *a, struct tir_value *extent, int64_t least
     return true;
 }
 
+// The most elements of a row of which none turns to the front.
+static int64_t longest(const struct askew *a, const struct askew_columns *c)
+{
+    return c->count - tir_askew_elements(a->row) + 1;
+}
+
 // The columns that turn to the front are outside of all tensors, but where a loop walks the row,
 // and rows are no shorter than pays: a few elements are there sooner one at a time.
 static bool note_lengths(struct askew *a, const struct askew_columns *c)
 {
-    const int64_t most = c->walks ? INT64_MAX : c->count - tir_askew_elements(a->row) + 1;
+    const int64_t most = c->walks ? INT64_MAX : longest(a, c);
     vec_foreach(struct tir_inst *, it, &c->accesses) {
         const struct tir_attr *box = tir_attr_find(*it, TIR_ATTR_box);
         for (uint32_t d = 0; d < box->list_count; d++)
@@ -228,7 +234,8 @@ static struct tir_value *column_of(struct tir_value *v)
     return v;
 }
 
-// The iota whose numbers the test compares with the length of the rows. NULL: it is no such test.
+// The iota whose numbers the test compares with the length of rows that end in the tile. NULL: it
+// is no such test.
 static struct tir_inst *tested(const struct askew *a, const struct askew_columns *c,
                                const struct tir_inst *test)
 {
@@ -238,7 +245,7 @@ static struct tir_inst *tested(const struct askew *a, const struct askew_columns
     const struct tir_value *column = column_of(test->operands[0]);
     bool is_length = false;
     vec_foreach(const struct askew_length, it, &a->lengths)
-        is_length |= it->value == length;
+        is_length |= it->value == length && it->most <= longest(a, c);
     vec_foreach(struct tir_inst *, it, &c->iotas)
         if (is_length && (*it)->results[0] == column)
             return *it;
