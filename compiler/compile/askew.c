@@ -244,7 +244,7 @@ static bool is_piece(const struct askew *a, const struct askew_columns *c,
     return buffer->kind == TIR_VALUE_RESULT && buffer->def->op == TIR_OP_ALLOC &&
            tir_is_inside(buffer->def, a->tiles) && access->op != TIR_OP_ATOMIC &&
            d + 1 == box->list_count && box->list[d] == c->count &&
-           tir_slice_stride(access, d) == 1 &&
+           buffer->type->shape[d] % c->count == 0 && tir_slice_stride(access, d) == 1 &&
            tir_range_divisor(a->ranges, tir_ref_indices(access)[d]) % (uint64_t)c->count == 0;
 }
 
@@ -377,17 +377,25 @@ static bool is_slice_of_buffer(const struct tir_inst *inst)
            tir_ref_base(inst)->def->op == TIR_OP_ALLOC;
 }
 
-// Are there accesses of the buffer but slices that turn, or of the tensor but stores that do?
-static bool is_torn(const struct askew *a, const struct tir_value *buffer)
+// Are there accesses of the buffer but slices of the columns' width that turn?
+static bool is_torn(const struct askew *a, const struct askew_columns *c,
+                    const struct tir_value *buffer)
 {
     uint32_t turned = 0;
-    vec_foreach(const struct askew_columns, c, &a->columns) {
-        vec_foreach(struct tir_inst *, it, &c->kept)
-            turned += tir_ref_base(*it) == buffer;
-        vec_foreach(struct tir_inst *, it, &c->accesses)
-            turned += tir_ref_base(*it) == buffer && (*it)->op == TIR_OP_STORE;
-    }
+    vec_foreach(const struct askew_columns, other, &a->columns)
+        vec_foreach(struct tir_inst *, it, &other->kept)
+            turned += tir_ref_base(*it) == buffer && other->count == c->count;
     return turned != a->uses[buffer->id];
+}
+
+// Are there accesses of the tensor but stores that turn?
+static bool has_other_uses(const struct askew *a, const struct tir_value *tensor)
+{
+    uint32_t turned = 0;
+    vec_foreach(const struct askew_columns, c, &a->columns)
+        vec_foreach(struct tir_inst *, it, &c->accesses)
+            turned += tir_ref_base(*it) == tensor && (*it)->op == TIR_OP_STORE;
+    return turned != a->uses[tensor->id];
 }
 
 // Has a buffer turned tiles and others, or does a tensor that is written? Of slices that wrap
@@ -396,10 +404,10 @@ static bool tears(const struct askew *a, const struct askew_columns *c)
 {
     bool torn = false;
     vec_foreach(struct tir_inst *, it, &c->kept)
-        torn |= is_torn(a, tir_ref_base(*it));
+        torn |= is_torn(a, c, tir_ref_base(*it));
     vec_foreach(struct tir_inst *, it, &c->accesses)
-        torn |=
-            c->walks && !tir_is_only_read(a->f, tir_ref_base(*it)) && is_torn(a, tir_ref_base(*it));
+        torn |= c->walks && !tir_is_only_read(a->f, tir_ref_base(*it)) &&
+                has_other_uses(a, tir_ref_base(*it));
     return torn;
 }
 
