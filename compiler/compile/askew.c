@@ -310,8 +310,8 @@ static bool note(struct askew *a, struct askew_columns *c, struct tir_inst *inst
 
 static bool note_all(struct askew *a, struct askew_columns *c)
 {
-    if (c->class->keeper || c->class == a->lines)
-        return false;
+    if (c->class->keeper || c->class == a->lines || c->count < TIR_ASKEW_VECTOR)
+        return false; // or more columns may turn than there are
     vec_foreach(const struct tir_tile_link, it, &a->extents.links)
         if (tir_askew_turns(c, it->inner) || tir_askew_turns(c, it->outer) ||
             is_lines(a, it->inner) || is_lines(a, it->outer))
