@@ -36,7 +36,7 @@ class Program:
         self.start = "n" if self.walks or self.spreads else "0"  # of the columns of a slice
         self.tensors = {}
         self.kept = None  # the element type of a buffer in shared memory, with so many columns:
-        self.keep = self.cols * rng.choice([1, 2, 3, 4])
+        self.keep = self.cols * rng.choice([1, 2, 3, 4]) + rng.choice([0] * 9 + [self.cols // 2])
         self.values = 0
         self.in_loop = self.spreads
 
@@ -121,10 +121,16 @@ class Program:
         return [f"for n in range({first}, {end}, {self.cols}{stages}) {{", *[f"    {line}" for line in body], "}"]
 
     def keeps(self):
-        """A part of a row, or all of it, in shared memory."""
+        """A part of a row, or all of it, in shared memory, as it is or not."""
+        rng = self.rng
         name = self.tensor("X", self.rows_of())
         self.kept = self.tensors[name][0]
-        return [f"shared kept: {self.kept}[{self.rows}, {self.keep}];", f"kept[:, :] = {self.row(name, f'0:+{self.keep}')};"]
+        row = self.row(name, f"0:+{self.keep}")
+        if rng.random() < 0.4:
+            value = rng.choice([f"i32({row}) + 1", f"where(cols({row}) < N, i32({row}), 2)", f"cols({row}) % 90",
+                                f"where(cols({row}) < N, 1, 0)"])
+            row = f"{self.kept}({value})"
+        return [f"shared kept: {self.kept}[{self.rows}, {self.keep}];", f"kept[:, :] = {row};"]
 
     def walk(self):
         rng = self.rng
@@ -133,7 +139,12 @@ class Program:
         lines += [f"var sums: i32[{shape}] = {rng.randint(0, 2)};", *self.loop("sums")]
         names = ["sums"]
         lines += self.statements(names, 2) if rng.random() < 0.5 else []
-        lines.append(f"let total = rowsum({names[-1]} % 50) % 7;")
+        few = ""
+        if rng.random() < 0.2:  # a buffer with fewer columns than turn
+            shape = f"{self.rows}, {rng.choice([2, 4, 8, 16])}"
+            lines += [f"shared few: i32[{shape}];", f"few[:, :] = cols(zeros(i32, {shape}));"]
+            few = " + rowsum(few[:, :])"
+        lines.append(f"let total = (rowsum({names[-1]} % 50){few}) % 7;")
         lines += self.loop(None)
         if self.kept and rng.random() < 0.3:
             name = self.tensor("Y", self.rows_of(), self.direction())
