@@ -6,7 +6,8 @@
 //     row[:, 0:+4096] = X[m:+1, 0:+4096];
 //     row[:, 4096:+4096] = X[m:+1, 4096:+4096];
 //     for n in range(0, 8192, 4096) { f(row[:, n:+4096]); }
-// So each piece can turn by itself, as the slices of a loop do (askew.c).
+// So each piece can turn by itself, as the slices of a loop do (askew.c). Where the buffer has
+// other accesses it could not turn, and copies stay as they are.
 
 #include "compile/askew_columns.h"
 #include "ir/walk.h"
@@ -19,7 +20,8 @@ static int64_t width_of(const struct tir_inst *access)
     return box ? box->list[box->list_count - 1] : 0;
 }
 
-// The load of a copy that a store ends, where nothing else takes what is loaded. NULL: it ends none.
+// The load of a copy that a store ends, where nothing else takes what is loaded. NULL: it ends
+// none.
 static struct tir_inst *loaded(const struct askew *a, const struct tir_inst *store)
 {
     if (store->op != TIR_OP_STORE)
@@ -33,15 +35,42 @@ static struct tir_inst *loaded(const struct askew *a, const struct tir_inst *sto
     return is_copy && (!pad || pad->kind == TIR_VALUE_CONST) ? load : NULL;
 }
 
-// The narrowest width by which the buffer is accessed.
-static int64_t piece_of(const struct askew *a, const struct tir_value *buffer)
+struct copy {
+    struct tir_inst *load, *store;
+    const struct tir_value *buffer;
+    int64_t piece; // 0: it stays as it is
+};
+
+struct copies {
+    VEC(struct copy) of;
+};
+
+static bool accesses(const struct tir_inst *inst, const struct tir_value *buffer)
+{
+    return (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE) && tir_ref_base(inst) == buffer;
+}
+
+static bool has_pieces(const struct copy *c, int64_t piece)
+{
+    const int64_t whole = width_of(c->load);
+    return piece > 1 && piece < whole && whole % piece == 0 && whole / piece <= MOST;
+}
+
+// The narrowest width by which the buffer is accessed, if all other accesses are of copies that can
+// have pieces of it. 0: the buffer would not turn.
+static int64_t piece_of(const struct askew *a, const struct copies *copies,
+                        const struct tir_value *buffer)
 {
     int64_t piece = INT64_MAX;
+    uint32_t fit = 0;
     tir_foreach_inst_in(inst, a->tiles->regions[0])
-        if ((inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE) && tir_ref_base(inst) == buffer &&
-            width_of(inst) > 0)
+        if (accesses(inst, buffer))
             piece = TIR_MIN(piece, width_of(inst));
-    return piece;
+    tir_foreach_inst_in(inst, a->tiles->regions[0])
+        fit += accesses(inst, buffer) && width_of(inst) == piece;
+    vec_foreach(const struct copy, it, &copies->of)
+        fit += it->buffer == buffer && has_pieces(it, piece);
+    return fit == a->uses[buffer->id] ? piece : 0;
 }
 
 // A piece of the access, from its column `at` on.
@@ -71,30 +100,31 @@ static struct tir_inst *build_piece(const struct askew *a, struct tir_inst *acce
     return part;
 }
 
-static void split(const struct askew *a, struct tir_inst *load, struct tir_inst *store,
-                  int64_t piece)
+static void split(const struct askew *a, const struct copy *c)
 {
-    for (int64_t at = 0; at < width_of(load); at += piece) {
-        const struct tir_inst *from = build_piece(a, load, at, piece);
-        build_piece(a, store, at, piece)->operands[TIR_STORE_VALUE] = from->results[0];
+    const int64_t whole = width_of(c->load);
+    for (int64_t at = 0; at < whole; at += c->piece) {
+        const struct tir_inst *from = build_piece(a, c->load, at, c->piece);
+        build_piece(a, c->store, at, c->piece)->operands[TIR_STORE_VALUE] = from->results[0];
     }
-    tir_remove(store);
-    tir_remove(load);
+    tir_remove(c->store);
+    tir_remove(c->load);
 }
 
 void tir_askew_split(const struct askew *a)
 {
-    struct tir_inst *next;
-    for (struct tir_inst *store = tir_walk_next(a->tiles->regions[0], NULL); store; store = next) {
-        next = tir_walk_next(a->tiles->regions[0], store);
+    struct copies copies = {0};
+    tir_foreach_inst_in(store, a->tiles->regions[0]) {
         struct tir_inst *load = loaded(a, store);
-        const struct tir_value *from = load ? tir_ref_base(load) : NULL;
-        const struct tir_value *to = load ? tir_ref_base(store) : NULL;
-        if (!load || (tir_param_of(a->f, from) != NULL) == (tir_param_of(a->f, to) != NULL))
-            continue;
-        const int64_t whole = width_of(load),
-                      piece = piece_of(a, tir_param_of(a->f, from) ? to : from);
-        if (piece > 1 && piece < whole && whole % piece == 0 && whole / piece <= MOST)
-            split(a, load, store, piece);
+        struct tir_value *from = load ? tir_ref_base(load) : NULL;
+        struct tir_value *to = load ? tir_ref_base(store) : NULL;
+        if (load && (tir_param_of(a->f, from) != NULL) != (tir_param_of(a->f, to) != NULL))
+            vec_push(a->f->module->arena, &copies.of,
+                     ((struct copy){load, store, tir_param_of(a->f, from) ? to : from}));
     }
+    vec_foreach(struct copy, it, &copies.of)
+        it->piece = piece_of(a, &copies, it->buffer);
+    vec_foreach(struct copy, it, &copies.of)
+        if (has_pieces(it, it->piece))
+            split(a, it);
 }
