@@ -258,7 +258,7 @@ bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error 
     return done;
 }
 
-// Gives up in the end: what has the lock may be waiting for this program (`flock DIR tirc tune ...`).
+// Gives up in the end: what has the lock may wait for this program (`flock DIR tirc tune ...`).
 static bool take_lock(int lock)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
