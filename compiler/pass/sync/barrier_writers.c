@@ -5,12 +5,52 @@
 #include "ir/range.h"
 #include "pass/sync/barrier.h"
 
+// Is the value how far back the columns of a slice turn?
+static bool is_turn(const struct tir_ranges *ranges, int64_t wraps, const struct tir_value *v)
+{
+    int64_t low, high;
+    tir_range_get(ranges, v, &low, &high);
+    return low > -wraps && high <= 0;
+}
+
+// Where columns start, as where they would without that: *turn becomes how far back they turn, or
+// NULL. It follows from the row, so a thread has the same elements of a row whenever it turns.
+static const struct tir_value *start_of(const struct tir_ranges *ranges,
+                                        const struct tir_inst *inst, uint32_t d,
+                                        const struct tir_value **turn)
+{
+    const struct tir_value *start = tir_ref_indices(inst)[d];
+    const int64_t wraps = tir_attr_int(inst, TIR_ATTR_wraps, 0);
+    *turn = NULL;
+    if (!wraps || !tir_attr_find(inst, TIR_ATTR_begins) || d + 1 < tir_ref_base(inst)->type->rank)
+        return start;
+    if (is_turn(ranges, wraps, start)) {
+        *turn = start;
+        return NULL;
+    }
+    for (uint32_t i = 0; start->def && start->def->op == TIR_OP_ADD && i < 2; i++)
+        if (is_turn(ranges, wraps, start->def->operands[i])) {
+            *turn = start->def->operands[i];
+            return start->def->operands[1 - i];
+        }
+    return start;
+}
+
+static const struct tir_value *turn_of(const struct tir_ranges *ranges, const struct tir_inst *inst)
+{
+    const struct tir_value *turn = NULL;
+    if (tir_attr_find(inst, TIR_ATTR_wraps))
+        start_of(ranges, inst, tir_ref_base(inst)->type->rank - 1, &turn);
+    return turn;
+}
+
 // Does every start of the slice that inst names stay the same, or move by whole slices?
 static bool moves_by_slices(const struct tir_ranges *ranges, const struct tir_inst *inst)
 {
     const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
     for (uint32_t d = 0; d < box->list_count; d++) {
-        uint64_t divisor = tir_range_divisor(ranges, tir_ref_indices(inst)[d]);
+        const struct tir_value *turn, *start = start_of(ranges, inst, d, &turn);
+        const uint64_t divisor = start ? tir_range_divisor(ranges, start) : 0;
         if (box->list[d] < 0 || (box->list[d] > 0 && divisor % (uint64_t)box->list[d]))
             return false;
     }
@@ -58,7 +98,8 @@ bool tir_same_writers(const struct tir_ranges *ranges, const struct tir_inst *x,
     if (x->op != TIR_OP_STORE || y->op != TIR_OP_STORE || !keeps_elements(ranges, y))
         return false;
     return x == y || (x->operands[TIR_STORE_VALUE]->type == y->operands[TIR_STORE_VALUE]->type &&
-                      same_slices(x, y) && keeps_elements(ranges, x));
+                      same_slices(x, y) && keeps_elements(ranges, x) &&
+                      turn_of(ranges, x) == turn_of(ranges, y));
 }
 
 // The tile of a load or store of a tensor; NULL: it is another access.
@@ -83,7 +124,7 @@ bool tir_own_elements(const struct tir_ranges *ranges, const struct tir_inst *x,
                       const struct tir_inst *y)
 {
     return tile_of_tensor(x) == tile_of_tensor(y) && has_owners(ranges, x) &&
-           has_owners(ranges, y) && same_slices(x, y);
+           has_owners(ranges, y) && same_slices(x, y) && turn_of(ranges, x) == turn_of(ranges, y);
 }
 
 bool tir_same_owners(const struct tir_ranges *ranges, const struct tir_inst *x,
