@@ -24,6 +24,10 @@ struct askew_length { // of tensors along columns that turn
     int64_t least, most; // for which the variant is
 };
 
+struct askew_start { // of slices, as the program has it and as it is turned
+    struct tir_value *from, *turned;
+};
+
 struct askew {
     struct tir_func *f;
     struct tir_inst *tiles;
@@ -37,6 +41,7 @@ struct askew {
     const uint32_t *uses;              // of values, by id
     VEC(struct askew_columns) columns; // that turn
     VEC(struct askew_length) lengths;
+    VEC(struct askew_start) starts;
 };
 
 // Is the dimension that of the columns?

@@ -90,11 +90,34 @@ static void demand_lengths(const struct askew *a)
     tir_compile_demand(a->f, demands.at, demands.len);
 }
 
-// begin: -by, where the row begins in the tile
-static void turn_access(const struct askew *a, const struct askew_columns *c,
-                        struct tir_inst *access, struct tir_value *begin)
+// Where a slice begins that was to begin at `start`: made once, beside it, so that slices which
+// begin alike are seen to.
+static struct tir_value *turned_start(struct askew *a, struct tir_value *start,
+                                      struct tir_value *begin)
 {
-    struct tir_builder b = tir_builder_before(a->f, access);
+    int64_t number;
+    if (tir_is_const_int(start, &number) && !number)
+        return begin;
+    vec_foreach(const struct askew_start, it, &a->starts)
+        if (it->from == start)
+            return it->turned;
+    struct tir_inst *where = begin->def->next;
+    if (start->kind != TIR_VALUE_CONST && tir_is_made_in(a->tiles, start)) {
+        if (start->kind == TIR_VALUE_RESULT)
+            where = start->def->next;
+        else if (start->block->owner != a->tiles)
+            where = start->block->first;
+    }
+    struct tir_builder b = tir_builder_before(a->f, where);
+    struct tir_value *turned = tir_binary(&b, TIR_OP_ADD, start, begin);
+    vec_push(a->f->module->arena, &a->starts, ((struct askew_start){start, turned}));
+    return turned;
+}
+
+// begin: -by, where the row begins in the tile
+static void turn_access(struct askew *a, const struct askew_columns *c, struct tir_inst *access,
+                        struct tir_value *begin)
+{
     const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
     const bool moves = tir_askew_is_moved(a, access),
                is_apart = tir_askew_is_put_together(a, access);
@@ -102,7 +125,7 @@ static void turn_access(const struct askew *a, const struct askew_columns *c,
         if (box->list[d] > 1 &&
             tir_askew_turns(c, &tir_askew_accessed(a, access)[tir_slice_dim(access, d)])) {
             struct tir_value **start = &tir_ref_indices(access)[d];
-            *start = c->walks ? tir_binary(&b, TIR_OP_ADD, *start, begin) : begin;
+            *start = turned_start(a, *start, begin);
         }
     if (c->walks)
         tir_set_int(a->f, access, TIR_ATTR_wraps, tir_askew_elements(a->row));
@@ -279,7 +302,7 @@ static void turn_test(const struct askew *a, struct tir_inst *test, struct tir_i
 }
 
 // by, begin: how far, and less than 0
-static void turn_columns(const struct askew *a, const struct askew_columns *c, struct tir_value *by,
+static void turn_columns(struct askew *a, const struct askew_columns *c, struct tir_value *by,
                          struct tir_value *begin)
 {
     VEC(struct row_test) tests = {0};
