@@ -562,6 +562,18 @@ static void put_expression(struct printer *p, const struct tir_value *v)
     put(p, ")");
 }
 
+// Both parts of a condition are conditions of their own, as the front end reads them.
+static void put_condition(struct printer *p, const struct tir_value *v)
+{
+    if (v && v->kind == TIR_VALUE_RESULT && v->def->op == TIR_OP_AND) {
+        put_condition(p, v->def->operands[0]);
+        put_condition(p, v->def->operands[1]);
+        return;
+    }
+    put(p, " where ");
+    put_expression(p, v);
+}
+
 static void put_host_clauses(struct printer *p)
 {
     const struct tir_inst *yield = tir_yield_of(p->f->host);
@@ -571,9 +583,13 @@ static void put_host_clauses(struct printer *p)
         bool grid = i < p->f->grid_count;
         if (!grid && i < tir_conditions_at(p->f))
             continue; // in put_scratch
-        put(p, !grid ? " where " : i ? ", " : " grid(");
+        if (!grid) {
+            put_condition(p, yield->operands[i]);
+            continue;
+        }
+        put(p, i ? ", " : " grid(");
         put_expression(p, yield->operands[i]);
-        put(p, grid && i + 1 == p->f->grid_count ? ")" : "");
+        put(p, i + 1 == p->f->grid_count ? ")" : "");
     }
 }
 

@@ -80,7 +80,10 @@ static bool import(void *user, tir_str from, tir_str path, tir_str *name, tir_st
 
 static struct tir_module *compile(struct test *t, tir_str name, tir_str source)
 {
-    struct tir_front_options o = {.import = import, .import_user = t};
+    struct tir_front_options o = {.import = import,
+                                  .import_user = t,
+                                  .shared_bytes = t->arch->shared_per_cta,
+                                  .tensor_columns = tir_tensor_columns(t->arch)};
     struct tir_module *m;
     return tir_front_module(&t->cx, name, source, &o, &m) ? m : NULL;
 }
