@@ -18,6 +18,7 @@ import seeds
 
 ARCHS = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
 TYPES = ["f32", "bf16", "f16", "i32", "i16", "i8", "u8"]
+MOST_KEPT = 96000  # bytes of a buffer: less shared memory than any target has
 COLS = [64, 128, 256, 512, 1000, 1024, 1536]
 REDUCTIONS = ["rowsum", "rowmax", "rowmin"]
 
@@ -37,6 +38,8 @@ class Program:
         self.tensors = {}
         self.kept = None  # the element type of a buffer in shared memory, with so many columns:
         self.keep = self.cols * rng.choice([1, 2, 3, 4]) + rng.choice([0] * 9 + [self.cols // 2])
+        while 4 * self.rows * self.keep > MOST_KEPT:
+            self.keep -= self.cols
         self.values = 0
         self.in_loop = self.spreads
 
