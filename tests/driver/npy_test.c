@@ -106,6 +106,16 @@ static void test_versions_and_orders(void **state)
     }
 }
 
+// The file is none of f32, and the error says why.
+static void refuses(const uint8_t *file, size_t size)
+{
+    struct tir_tensor t;
+    tir_error error = {0};
+    assert_false(read_into(file, size, TIR_F32, &t, &error));
+    assert_true(error.message[0]);
+    tir_tensor_free(&t);
+}
+
 static void test_raw_types(void **state)
 {
     (void)state;
@@ -159,12 +169,7 @@ static void test_refusals(void **state)
     };
     for (size_t i = 0; i < TIR_COUNT_OF(headers); i++) {
         uint8_t file[512];
-        struct tir_tensor t;
-        tir_error error = {0};
-        size_t size = build(file, 1, headers[i], "\0\0\0\0", 4);
-        assert_false(read_into(file, size, TIR_F32, &t, &error));
-        assert_true(error.message[0]);
-        tir_tensor_free(&t);
+        refuses(file, build(file, 1, headers[i], "\0\0\0\0", 4));
     }
 }
 
@@ -180,13 +185,9 @@ static void test_zero_bytes(void **state)
     };
     for (size_t i = 0; i < TIR_COUNT_OF(headers); i++) {
         uint8_t file[512];
-        struct tir_tensor t;
-        tir_error error = {0};
-        size_t size = build(file, 1, headers[i], "\0\0\0\0", 4);
+        const size_t size = build(file, 1, headers[i], "\0\0\0\0", 4);
         *(uint8_t *)memchr(file, '@', size) = 0;
-        assert_false(read_into(file, size, TIR_F32, &t, &error));
-        assert_true(error.message[0]);
-        tir_tensor_free(&t);
+        refuses(file, size);
     }
 }
 

@@ -76,7 +76,7 @@ static void choose(struct lower *lo, const struct lower_row *row, struct lower_p
 static void pad_words(struct lower *lo, const struct lower_row *row, struct lower_piece *piece)
 {
     struct tir_value *parts[] = {row->pad, row->pad, row->pad, row->pad};
-    struct tir_value *pad = tir_lower_joined(lo, lo->u32, parts, elements_of(row, WORD));
+    struct tir_value *pad = tir_lower_joined(lo, lo->u32, parts, tir_lower_in_word(row->elem));
     for (uint32_t w = 0; w < WORDS; w++) {
         struct tir_value *choice[] = {piece->whole, piece->words[w], pad};
         piece->words[w] = tir_build1(&lo->b, TIR_OP_WHERE, lo->u32, choice, 3);
@@ -87,7 +87,7 @@ static void pad_words(struct lower *lo, const struct lower_row *row, struct lowe
 // not, and within words by a shift of two of them.
 static void shift(struct lower *lo, const struct lower_row *row, struct tir_value **words)
 {
-    const uint32_t parts = elements_of(row, WORD);
+    const uint32_t parts = tir_lower_in_word(row->elem);
     const struct tir_type *u64 = tir_type_scalar(lo->types, TIR_U64);
     struct tir_value *past = tir_lower_cast(lo, &lo->b, row->past, lo->u32);
     struct tir_value *further = tir_const_int(lo->f, lo->u32, parts);
@@ -136,7 +136,7 @@ static void load_words(struct lower *lo, const struct lower_row *row, struct low
 void tir_lower_unpack_word(struct lower *lo, enum tir_elem elem, struct tir_value *word,
                            struct tir_value **out)
 {
-    const uint32_t parts = 32 / tir_elems[elem].bits;
+    const uint32_t parts = tir_lower_in_word(elem);
     const struct tir_type *type = tir_type_scalar(lo->types, elem);
     const struct tir_type *types[WORD] = {type, type, type, type};
     memcpy(out, tir_build(&lo->b, TIR_OP_UNPACK, &word, 1, types, parts, 0)->results,
@@ -146,7 +146,7 @@ void tir_lower_unpack_word(struct lower *lo, enum tir_elem elem, struct tir_valu
 void tir_lower_load_row(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
                         uint32_t count)
 {
-    const uint32_t parts = elements_of(row, WORD);
+    const uint32_t parts = tir_lower_in_word(row->elem);
     load_words(lo, row, pieces, count);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t w = 0; w < WORDS; w++)
@@ -157,7 +157,7 @@ void tir_lower_load_row(struct lower *lo, const struct lower_row *row, struct lo
 void tir_lower_store_row(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
                          uint32_t count)
 {
-    const uint32_t parts = elements_of(row, WORD);
+    const uint32_t parts = tir_lower_in_word(row->elem);
     choose(lo, row, pieces, count);
     for (uint32_t i = 0; i < count; i++) {
         struct lower_piece *p = &pieces[i];

@@ -81,7 +81,7 @@ static struct tir_value *load_one(struct lower *lo, const struct lower_row *row,
 
 static struct tir_value *load_word(const struct rest *r, const struct spot *s, uint32_t w)
 {
-    const uint32_t parts = 32 / tir_elems[r->row->elem].bits;
+    const uint32_t parts = tir_lower_in_word(r->row->elem);
     struct tir_value *elements[4];
     for (uint32_t i = 0; i < parts; i++) {
         struct lower_place p = element_at(r, s, w * parts + i);
@@ -97,7 +97,7 @@ static struct tir_value *load_word(const struct rest *r, const struct spot *s, u
 static void store_word(const struct rest *r, const struct spot *s, uint32_t w,
                        struct tir_value *word)
 {
-    const uint32_t parts = 32 / tir_elems[r->row->elem].bits;
+    const uint32_t parts = tir_lower_in_word(r->row->elem);
     struct tir_value *elements[4];
     tir_lower_unpack_word(r->lo, r->row->elem, word, elements);
     for (uint32_t i = 0; i < parts; i++) {

@@ -241,6 +241,10 @@ void tir_lower_load_row(struct lower *lo, const struct lower_row *row, struct lo
                         uint32_t count);
 void tir_lower_store_row(struct lower *lo, const struct lower_row *row, struct lower_piece *pieces,
                          uint32_t count);
+static inline uint32_t tir_lower_in_word(enum tir_elem elem) // elements of 8 to 32 bits
+{
+    return 32 / tir_elems[elem].bits;
+}
 // The elements of a word.
 void tir_lower_unpack_word(struct lower *lo, enum tir_elem elem, struct tir_value *word,
                            struct tir_value **out);
