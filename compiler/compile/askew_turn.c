@@ -90,8 +90,8 @@ static void demand_lengths(const struct askew *a)
     tir_compile_demand(a->f, demands.at, demands.len);
 }
 
-// Where a slice begins that was to begin at `start`: made once, beside it, so that slices which
-// begin alike are seen to.
+// Where a slice begins that was to begin at `start`. It is made once, beside that, so slices that
+// began alike still have one value: the pass barrier compares them by it.
 static struct tir_value *turned_start(struct askew *a, struct tir_value *start,
                                       struct tir_value *begin)
 {

@@ -13,8 +13,8 @@ static bool is_turn(const struct tir_ranges *ranges, int64_t wraps, const struct
     return low > -wraps && high <= 0;
 }
 
-// Where columns start, as where they would without that: *turn becomes how far back they turn, or
-// NULL. It follows from the row, so a thread has the same elements of a row whenever it turns.
+// Where the slice would start along d if it did not turn; NULL: at 0. *turn: how far back it turns,
+// or NULL. That follows from the row, so a thread always has the same elements of a row.
 static const struct tir_value *start_of(const struct tir_ranges *ranges,
                                         const struct tir_inst *inst, uint32_t d,
                                         const struct tir_value **turn)
