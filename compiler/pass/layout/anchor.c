@@ -69,50 +69,6 @@ static bool anchor_products(struct solver *s)
     return true;
 }
 
-// Coalesced access: vectors and lanes along the contiguous dimension, warps away from reduced ones.
-// vectors: bytes that may move at a time.
-const struct tir_layout *tir_solver_blocked(struct solver *s, const struct tir_type *t,
-                                            uint32_t contiguous, uint32_t vectors)
-{
-    uint32_t order[TIR_MAX_RANK], warp_order[TIR_MAX_RANK], n = 0, w = 0;
-    if (contiguous < t->rank)
-        order[n++] = contiguous;
-    for (uint32_t d = t->rank; d-- > 0;)
-        if (d != contiguous)
-            order[n++] = d;
-    bool reduced[TIR_MAX_RANK] = {false};
-    vec_foreach(struct tir_inst *, it, &s->reduces)
-        if (tir_type_same_shape((*it)->operands[0]->type, t))
-            reduced[tir_attr_int(*it, TIR_ATTR_axis, 0)] = true;
-    for (uint32_t pass = 0; pass < 2; pass++)
-        for (uint32_t i = 0; i < t->rank; i++)
-            if (reduced[order[i]] == (pass == 1))
-                warp_order[w++] = order[i];
-    // A thread may have so many elements side by side if no other thread is to have the same.
-    int64_t share = TIR_MAX(1, tir_tile_parts(t) / (32 * s->warps));
-    uint32_t vector = TIR_MAX(1, vectors * 8 / tir_elems[t->elem].bits);
-    while (vector > share)
-        vector /= 2;
-    // A tile that is transposed keeps a square of elements in each thread: vectors both ways.
-    uint32_t patch = 1;
-    vec_foreach(struct tir_inst *, it, &s->transposes)
-        if (tir_type_same_shape((*it)->operands[0]->type, t))
-            while (patch < vector && patch * vector < share)
-                patch *= 2;
-    return tir_layout_blocked(s->types, t->rank, t->shape, order, warp_order, TIR_MAX(1, vector),
-                              patch, s->warps);
-}
-
-const struct tir_layout *tir_solver_blocked_access(struct solver *s, const struct tir_inst *access,
-                                                   const struct tir_type *t)
-{
-    bool shared = tir_ref_base(access)->type->space == TIR_SPACE_SHARED;
-    uint32_t begins = (uint32_t)TIR_MAX(tir_attr_int(access, TIR_ATTR_begins, 0),
-                                        tir_attr_int(access, TIR_ATTR_askew, 0));
-    uint32_t vectors = shared ? 16 : TIR_MAX(begins, tir_tensor_begin(s->f, tir_ref_base(access)));
-    return tir_solver_blocked(s, t, tir_contiguous_dim(access, t->rank), vectors);
-}
-
 // Warps over the accumulator so that each warp's part is as square as possible: the operands it
 // reads from shared memory are then smallest. `has`, unless NULL, is as good if it is one of them.
 static const struct tir_layout *mma_layout(struct solver *s, const struct tir_type *t,

@@ -208,6 +208,10 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
             vec_push(cx->scratch, &s.reduces, inst);
         if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
             vec_push(cx->scratch, &s.transposes, inst);
+        if (inst->op == TIR_OP_BROADCAST && tir_type_is_tile(inst->results[0]->type))
+            vec_push(cx->scratch, &s.broadcasts, inst);
+        if (inst->op == TIR_OP_LOAD && tir_type_is_tile(inst->results[0]->type))
+            vec_push(cx->scratch, &s.loads, inst);
         for (uint32_t i = 0; i < inst->operand_count; i++) {
             struct tir_value *v = inst->operands[i];
             if (!v)

@@ -25,6 +25,8 @@ struct solver {
     VEC(struct tir_value *) work;
     VEC(struct tir_inst *) reduces;
     VEC(struct tir_inst *) transposes; // permutes of tiles
+    VEC(struct tir_inst *) broadcasts; // to tiles
+    VEC(struct tir_inst *) loads;      // of tiles
 };
 
 // Threads of the CTA that the program states, or the layouts of its tiles do; 0: neither.
