@@ -21,6 +21,8 @@
 // What is added to sums that an if loads is added there (in_branches.c), and stores are of few
 // registers (pieces.c), both where registers do not last.
 //
+// After that loads are kept apart, where ptxas would move too many ahead (apart.c).
+//
 // Left alone are blocks without such sums, and those whose values are counted to fit: ptxas orders
 // them better, with loads ahead of their uses.
 
@@ -29,6 +31,7 @@
 #include "ir/live.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "pass/clean/apart.h"
 #include "pass/clean/in_branches.h"
 #include "pass/clean/in_roles.h"
 #include "pass/clean/pieces.h"
@@ -40,7 +43,8 @@ struct sink {
     struct tir_func *f;
     struct tir_arena *scratch;
     const struct tir_live *live;
-    uint32_t overcount; // percent by which values may be counted too high
+    uint32_t overcount;              // percent by which values may be counted too high
+    VEC(struct tir_block *) ordered; // which load tensors that the kernel writes
     bool changed;
     // Of the present block.
     struct tir_block *block;
@@ -237,17 +241,33 @@ static bool most_beside_sums(const struct tir_live *live, const struct tir_block
     return any;
 }
 
+// Registers loaded from tensors that the kernel writes: ptxas moves none of these behind a store.
+static uint32_t loaded_early(const struct sink *s, const struct tir_block *block)
+{
+    uint32_t loaded = 0;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_LD && inst->operands[0]->type->space == TIR_SPACE_GLOBAL &&
+            !is_load(s, inst))
+            loaded += inst->result_count;
+    return loaded;
+}
+
 // What is inside first: what it needs comes in the order in which it needs it.
 static void visit(struct sink *s, struct tir_block *block)
 {
     uint32_t most = 0;
     const uint32_t limit = block->first ? tir_live_limit(s->f, block->first) : 0;
+    const uint32_t early = loaded_early(s, block);
     tir_foreach_inst_safe(inst, block)
         for (uint32_t r = 0; r < inst->region_count; r++)
             visit(s, inst->regions[r]);
-    if (most_beside_sums(s->live, block, &most) && most > limit + limit * s->overcount / 100) {
+    if (!most_beside_sums(s->live, block, &most) || most <= limit)
+        return;
+    if (most > limit + limit * s->overcount / 100 || most <= limit + early) {
         s->block = block;
         order(s);
+        if (early)
+            vec_push(s->scratch, &s->ordered, block);
     }
 }
 
@@ -305,5 +325,6 @@ enum tir_change tir_pass_sink(struct tir_func *f, struct tir_pass_cx *cx)
     s.live = tir_live_new(cx->scratch, f);
     s.overcount = loads ? TIR_BUDGET_SINK_OVERCOUNT : 0;
     visit(&s, f->body);
+    s.changed |= tir_keep_apart(f, cx->target, s.ordered.at, s.ordered.len, cx->scratch);
     return s.changed ? TIR_CHANGED : TIR_UNCHANGED;
 }

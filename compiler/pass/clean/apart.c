@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Loads that ptxas moves no further ahead, where registers might not last.
+//
+// It moves loads ahead until every register is taken, and then spills a few others. It moves no
+// instruction over a pmevent, which counts no event here. So one stands between the steps of a
+// product by mma.sync, and behind sums where as much is loaded as may be ahead:
+//
+//     let a0: i32, ... = ldmatrix(A, at);           let a0: i32, ... = ldmatrix(A, at);
+//     let s0: f32, ... = mma(a0, ..., d0, ...);     let s0: f32, ... = mma(a0, ..., d0, ...);
+//     ...                                      ->   ...
+//     let a4: i32, ... = ldmatrix(A, next);         ptx(text = "pmevent.mask 0;");
+//     let t0: f32, ... = mma(a4, ..., s0, ...);     let a4: i32, ... = ldmatrix(A, next);
+//                                                   ...
+//
+// Between steps a warp waits until its products have started, and then for its loads, while another
+// warp of the scheduler multiplies. Left alone are products of CTAs that leave a scheduler one
+// warp, those of few steps, sums from tensor memory that are added to what the kernel does not
+// write, and what is counted to leave registers enough. So are targets before Blackwell, whose
+// kernels stay as they were timed.
+
+#include "pass/clean/apart.h"
+
+#include "base/vec.h"
+#include "ir/crew.h"
+#include "ir/live.h"
+#include "ir/walk.h"
+#include "machine/budget.h"
+
+enum { SCHEDULERS = 4 }; // of a multiprocessor
+
+struct apart {
+    struct tir_func *f;
+    struct tir_arena *scratch;
+    const struct tir_live *live;
+    struct tir_block *const *ordered;
+    uint32_t ordered_count;
+    bool has_two_warps; // each scheduler
+    bool changed;
+};
+
+// If every thread takes all the registers that it can have.
+static bool has_two_warps(const struct tir_func *f, const struct tir_target *target)
+{
+    uint32_t ctas = tir_target_ctas(target, f->shared_bytes, f->threads);
+    ctas = TIR_MIN(ctas, TIR_REGISTERS / (f->threads * tir_launch_registers(f->threads)));
+    ctas = f->persistent ? TIR_MIN(ctas, f->persistent) : ctas;
+    return ctas * f->threads / 32 >= 2 * SCHEDULERS;
+}
+
+static uint32_t most_in(const struct apart *a, const struct tir_block *block)
+{
+    uint32_t most = 0;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next)
+        if (!inst->region_count)
+            most = TIR_MAX(most, tir_live_most(a->live, inst));
+    return most;
+}
+
+static bool is_ordered(const struct apart *a, const struct tir_block *block)
+{
+    for (uint32_t i = 0; i < a->ordered_count; i++)
+        if (a->ordered[i] == block)
+            return true;
+    return false;
+}
+
+// Is there one in inst?
+static bool has(const struct tir_inst *inst, enum tir_op op)
+{
+    tir_foreach_inst_within(in, inst)
+        if (in->op == op)
+            return true;
+    return false;
+}
+
+static void stand_before(struct apart *a, struct tir_inst *inst)
+{
+    struct tir_builder b = tir_builder_before(a->f, inst);
+    struct tir_inst *event = tir_build(&b, TIR_OP_PTX, NULL, 0, NULL, 0, 0);
+    tir_set_text(a->f, event, TIR_ATTR_text, STR("pmevent.mask 0;"));
+    a->changed = true;
+}
+
+static bool loads_from(const struct tir_inst *inst, enum tir_space space)
+{
+    return inst->op == TIR_OP_LD && inst->operands[0]->type->space == space;
+}
+
+// Does the next product add to the sums of one before?
+static bool goes_on(const struct tir_inst *load)
+{
+    const struct tir_inst *next = load;
+    while (next && next->op != TIR_OP_MMA)
+        next = next->next;
+    for (uint32_t i = 0; next && i < next->operand_count; i++)
+        if (next->operands[i] && next->operands[i]->kind == TIR_VALUE_RESULT &&
+            next->operands[i]->def->op == TIR_OP_MMA)
+            return true;
+    return false;
+}
+
+// Steps of one product: the first load of each but the first.
+typedef VEC(struct tir_inst *) step_list;
+
+static void end_product(struct apart *a, step_list *steps)
+{
+    for (uint32_t i = 0; i < steps->len && steps->len + 1 >= TIR_BUDGET_APART_STEPS; i++)
+        stand_before(a, steps->at[i]);
+    steps->len = 0;
+}
+
+static void keep_steps(struct apart *a, struct tir_block *block)
+{
+    step_list steps = {0};
+    bool after_product = false;
+    if (most_in(a, block) * 100 <= tir_live_limit(a->f, block->first) * TIR_BUDGET_APART_FROM)
+        return;
+    tir_foreach_inst_safe(inst, block) {
+        after_product |= inst->op == TIR_OP_MMA;
+        if (!after_product || (inst->op != TIR_OP_LDMATRIX && !loads_from(inst, TIR_SPACE_SHARED)))
+            continue;
+        after_product = false;
+        if (goes_on(inst))
+            vec_push(a->scratch, &steps, inst);
+        else
+            end_product(a, &steps);
+    }
+    end_product(a, &steps);
+}
+
+// Also of its condition, if it has one; 0: it loads from no tensor.
+static uint32_t registers_of(const struct tir_inst *load)
+{
+    return loads_from(load, TIR_SPACE_GLOBAL)
+               ? load->result_count + (load->operands[TIR_AT(LD, pred)] != NULL)
+               : 0;
+}
+
+// No more loads than take half of the registers that the others leave.
+static void keep_loads(struct apart *a, struct tir_inst *first)
+{
+    const uint32_t limit = tir_live_limit(a->f, first), most = most_in(a, first->block);
+    uint32_t all = 0, loaded = 0;
+    for (const struct tir_inst *inst = first; inst; inst = inst->next)
+        all += registers_of(inst);
+    if (most >= limit || most + all <= limit)
+        return;
+    for (struct tir_inst *inst = first; inst; inst = inst->next) {
+        const uint32_t more = registers_of(inst);
+        loaded += more;
+        if (!more || loaded <= (limit - most) / 2)
+            continue;
+        stand_before(a, inst);
+        loaded = more;
+    }
+}
+
+static void visit(struct apart *a, struct tir_block *block)
+{
+    struct tir_inst *sums = NULL; // the last one that gives some
+    bool has_products = false;
+    const bool may_load = is_ordered(a, block);
+    tir_foreach_inst_safe(inst, block) {
+        has_products |= inst->op == TIR_OP_MMA;
+        if ((inst->region_count && has(inst, TIR_OP_MMA)) ||
+            (may_load && has(inst, TIR_OP_TMEM_LD)))
+            sums = inst;
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            visit(a, inst->regions[r]);
+    }
+    if (has_products && a->has_two_warps)
+        keep_steps(a, block);
+    if (!has_products && sums && sums->next)
+        keep_loads(a, sums->next);
+}
+
+bool tir_keep_apart(struct tir_func *f, const struct tir_target *target,
+                    struct tir_block *const *ordered, uint32_t ordered_count,
+                    struct tir_arena *scratch)
+{
+    struct apart a = {
+        .f = f, .scratch = scratch, .ordered = ordered, .ordered_count = ordered_count};
+    bool any = ordered_count;
+    tir_foreach_inst(inst, f)
+        any |= inst->op == TIR_OP_MMA;
+    if (!any || !f->threads || !(target->features & TIR_HAS_ADD_64))
+        return false;
+    a.live = tir_live_new(scratch, f);
+    a.has_two_warps = has_two_warps(f, target);
+    visit(&a, f->body);
+    return a.changed;
+}
