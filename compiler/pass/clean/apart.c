@@ -99,33 +99,40 @@ static bool goes_on(const struct tir_inst *load)
     return false;
 }
 
-// Steps of one product: the first load of each but the first.
-typedef VEC(struct tir_inst *) step_list;
+struct product {
+    VEC(struct tir_inst *) steps; // the first load of each but the first
+    uint32_t mma;                 // instructions
+};
 
-static void end_product(struct apart *a, step_list *steps)
+// Its sums take an eighth of a thread's registers at least: with fewer it is no reason to be full.
+static void end_product(struct apart *a, struct product *p, uint32_t limit)
 {
-    for (uint32_t i = 0; i < steps->len && steps->len + 1 >= TIR_BUDGET_APART_STEPS; i++)
-        stand_before(a, steps->at[i]);
-    steps->len = 0;
+    const uint32_t steps = p->steps.len + 1, sums = 4 * p->mma / steps;
+    for (uint32_t i = 0; i < p->steps.len && steps >= TIR_BUDGET_APART_STEPS && sums >= limit / 8;
+         i++)
+        stand_before(a, p->steps.at[i]);
+    p->steps.len = p->mma = 0;
 }
 
 static void keep_steps(struct apart *a, struct tir_block *block)
 {
-    step_list steps = {0};
+    const uint32_t limit = tir_live_limit(a->f, block->first);
+    struct product product = {0};
     bool after_product = false;
-    if (most_in(a, block) * 100 <= tir_live_limit(a->f, block->first) * TIR_BUDGET_APART_FROM)
+    if (most_in(a, block) * 100 <= limit * TIR_BUDGET_APART_FROM)
         return;
     tir_foreach_inst_safe(inst, block) {
         after_product |= inst->op == TIR_OP_MMA;
+        product.mma += inst->op == TIR_OP_MMA;
         if (!after_product || (inst->op != TIR_OP_LDMATRIX && !loads_from(inst, TIR_SPACE_SHARED)))
             continue;
         after_product = false;
         if (goes_on(inst))
-            vec_push(a->scratch, &steps, inst);
+            vec_push(a->scratch, &product.steps, inst);
         else
-            end_product(a, &steps);
+            end_product(a, &product, limit);
     }
-    end_product(a, &steps);
+    end_product(a, &product, limit);
 }
 
 // Also of its condition, if it has one; 0: it loads from no tensor.
