@@ -45,8 +45,7 @@ struct sync_mbarrier *tir_sync_mbarriers(struct sync_run *r, const struct sync_a
     if (v.kind == SYNC_BUFFER && !v.buffer->exact && splits_by_index(r, a, bar))
         return NULL;
     if (v.kind != SYNC_BUFFER || !v.buffer->exact || !r->p->roots.at[v.buffer->root].is_mbarrier) {
-        tir_sync_unchecked(r->p, inst, "which mbarrier it is depends on data");
-        r->outcome = SYNC_GIVEN_UP;
+        tir_sync_end_at(r, inst, "which mbarrier it is depends on data");
         return NULL;
     }
     const struct sync_root *root = &r->p->roots.at[v.buffer->root];
@@ -248,8 +247,7 @@ static void arrive(struct sync_run *r, const struct sync_who *who, const struct 
     }
     struct sync_value cta = tir_sync_value(r, who->agent, inst->operands[TIR_ARRIVE_CTA]);
     if (cta.kind != SYNC_INT && cta.kind != SYNC_EACH) {
-        tir_sync_unchecked(r->p, inst, "which CTA it arrives at depends on data");
-        r->outcome = SYNC_GIVEN_UP;
+        tir_sync_end_at(r, inst, "which CTA it arrives at depends on data");
         return;
     }
     for (uint32_t c = 0; c < r->p->ctas && r->outcome == SYNC_GOING; c++) {
@@ -277,8 +275,7 @@ static bool wait(struct sync_run *r, const struct sync_who *who, const struct ti
         return true;
     }
     if (!tir_sync_equal_among(a, who->mask, &parity, &wanted)) {
-        tir_sync_unchecked(r->p, inst, "the parity it waits for depends on data");
-        r->outcome = SYNC_GIVEN_UP;
+        tir_sync_end_at(r, inst, "the parity it waits for depends on data");
         return true;
     }
     if (((m->completed + 1) & 1) != (wanted & 1))
@@ -417,7 +414,7 @@ bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
         id = tir_crew_barrier(r->p->f, &first) - (crew->first - first.first) / crew->warps;
     }
     if (id >= SYNC_BARRIERS) {
-        r->outcome = SYNC_GIVEN_UP;
+        tir_sync_give_up(r, "named barriers", SYNC_BARRIERS);
         return true;
     }
     return meet(r, who, inst, tir_sync_named(r, a->cta, id), crew->warps * SYNC_LANES);

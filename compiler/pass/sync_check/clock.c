@@ -12,9 +12,13 @@
 uint16_t tir_sync_strand(struct sync_run *r)
 {
     if (r->strand_count == r->p->strands) {
-        bool more = r->p->strands < SYNC_MOST_STRANDS;
-        r->p->strands *= more ? 2 : 1;
-        r->outcome = more ? SYNC_AGAIN : SYNC_GIVEN_UP;
+        if (r->p->strands < SYNC_MOST_STRANDS) {
+            r->p->strands *= 2;
+            r->outcome = SYNC_AGAIN;
+        } else {
+            tir_sync_give_up(r, "threads, barriers and groups of copies to tell apart",
+                             SYNC_MOST_STRANDS);
+        }
         return 0;
     }
     return (uint16_t)r->strand_count++;
@@ -313,9 +317,7 @@ uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, const uint32_
         if (is_thread(a, &a->threads[t], mask, elected))
             return t;
     if (a->thread_count == SYNC_THREADS) {
-        tir_sync_unchecked_at(r->p, r->p->f->span,
-                              STR("more sets of lanes act by themselves than are told apart"));
-        r->outcome = SYNC_GIVEN_UP;
+        tir_sync_give_up(r, "sets of lanes of a warp that act by themselves", SYNC_THREADS - 1);
         return 0;
     }
     uint32_t new = a->thread_count++;

@@ -72,8 +72,7 @@ static bool signalled_cta(struct sync_run *r, const struct sync_agent *a,
         return true;
     const struct sync_value v = tir_sync_value(r, a, bar);
     if (v.kind != SYNC_BUFFER) {
-        tir_sync_unchecked(r->p, inst, "which mbarrier it is depends on data");
-        r->outcome = SYNC_GIVEN_UP;
+        tir_sync_end_at(r, inst, "which mbarrier it is depends on data");
         return false;
     }
     *out = (cta & ~1u) | (v.buffer->cta & 1);
@@ -266,8 +265,7 @@ void tir_sync_copy(struct sync_run *r, const struct sync_who *who, const struct 
     }
     struct sync_value mask = tir_sync_value(r, a, inst->operands[TIR_COPY_CTAS]);
     if (mask.kind != SYNC_INT) {
-        tir_sync_unchecked(r->p, inst, "which CTAs get it depends on data");
-        r->outcome = SYNC_GIVEN_UP;
+        tir_sync_end_at(r, inst, "which CTAs get it depends on data");
         return;
     }
     for (uint32_t c = 0; c < r->p->ctas && r->outcome == SYNC_GOING; c++)

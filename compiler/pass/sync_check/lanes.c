@@ -25,7 +25,7 @@ void tir_sync_split_agent(struct sync_run *r, const struct sync_agent *a, uint32
     struct sync_program *p = r->p;
     uint32_t i = p->class_count;
     if (i + 1 > SYNC_CLASSES) {
-        r->outcome = SYNC_GIVEN_UP;
+        tir_sync_give_up(r, "warps that go different ways", SYNC_CLASSES);
         return;
     }
     p->class_count++;

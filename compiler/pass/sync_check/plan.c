@@ -189,11 +189,13 @@ enum sync_outcome tir_sync_replay_all(struct sync_program *p)
     tir_foreach_inst(inst, p->f)
         if (is_open_loop(p, inst))
             vec_push(arena, &s.loops, inst);
-    enum sync_outcome outcome = p->ctas > SYNC_CTAS ? SYNC_GIVEN_UP : replay_all(&s);
+    if (p->ctas > SYNC_CTAS)
+        tir_sync_give_up(&s.state, "CTAs in a cluster", SYNC_CTAS);
+    enum sync_outcome outcome = s.state.outcome == SYNC_GOING ? replay_all(&s) : s.state.outcome;
     p->recurs = s.recurs;
     if (outcome == SYNC_GOING)
         tir_plan_name_unchecked(&s);
-    if (outcome == SYNC_GIVEN_UP && (p->work > p->work_limit || !p->unchecked.len))
+    if (outcome == SYNC_GIVEN_UP && p->work > p->work_limit)
         tir_sync_unchecked_at(p, p->f->span, STR("the kernel takes more work than the limit"));
     return outcome;
 }

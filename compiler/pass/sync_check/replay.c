@@ -17,7 +17,7 @@ static struct sync_frame *push(struct sync_run *r, struct sync_agent *a,
                                const struct tir_inst *owner, const struct tir_block *block)
 {
     if (a->depth == SYNC_DEPTH) {
-        r->outcome = SYNC_GIVEN_UP;
+        tir_sync_give_up(r, "blocks in each other", SYNC_DEPTH);
         return top(a);
     }
     struct sync_frame *f = &a->frames[a->depth++];

@@ -39,6 +39,15 @@ static const char *name_of(const struct tir_inst *orders)
                                         : tir_ops[orders->op].name;
 }
 
+// What the author takes responsibility for is not what follows it.
+static void end_replay(struct sync_run *r, const struct tir_inst *at, const struct tir_inst *by)
+{
+    if (by)
+        tir_sync_unchecked_at(r->p, tir_sync_place(r->p, at),
+                              STR("what follows it: the replay ends here"));
+    r->outcome = SYNC_GIVEN_UP;
+}
+
 // Whether what would be refused is left to the author, or to what is not replayed as it runs: PTX,
 // and loops that spin on a flag.
 static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct tir_inst *at,
@@ -61,10 +70,7 @@ static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct
                               tir_str_format(arena, "%s, unless the %s of line %u orders it", text,
                                              name_of(orders), tir_sync_line(p, orders)));
     if (code == TIR_E_SYNC_DEADLOCK) {
-        if (by)
-            tir_sync_unchecked_at(p, tir_sync_place(p, at),
-                                  STR("what follows it: the replay ends here"));
-        r->outcome = SYNC_GIVEN_UP;
+        end_replay(r, at, by);
     }
     return true;
 }
@@ -118,4 +124,19 @@ void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, con
         note_assumed(p, (struct sync_assumed){by, tir_sync_place(p, inst), text});
     else
         tir_sync_unchecked_at(p, tir_sync_place(p, inst), text);
+}
+
+void tir_sync_end_at(struct sync_run *r, const struct tir_inst *inst, const char *what)
+{
+    tir_sync_unchecked(r->p, inst, what);
+    end_replay(r, inst, assumed_by(r->p, inst, NULL));
+}
+
+void tir_sync_give_up(struct sync_run *r, const char *what, uint32_t most)
+{
+    tir_sync_unchecked_at(r->p, r->p->f->span,
+                          tir_str_format(r->p->f->module->arena,
+                                         "what the kernel does: it has more than %u %s", most,
+                                         what));
+    r->outcome = SYNC_GIVEN_UP;
 }

@@ -27,7 +27,6 @@ enum {
     SYNC_STRANDS = 64, // to begin with
     SYNC_MOST_STRANDS = 4096,
     SYNC_THREADS = 17, // of an agent: all its lanes, and up to sixteen sets of them
-    SYNC_AGENTS = 256,
     SYNC_CLASSES = 32,  // of the warps of a CTA
     SYNC_CTAS = 16,     // of a cluster
     SYNC_BARRIERS = 16, // named; then come that of the cluster and that of the grid

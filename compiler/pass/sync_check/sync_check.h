@@ -304,6 +304,10 @@ void tir_sync_leave(struct sync_run *r, struct sync_agent *a); // at its end
 void tir_sync_fail(struct sync_run *r, enum tir_diag_code code, const struct tir_inst *at,
                    const struct tir_inst *other, const char *note, const char *format, ...)
     TIR_PRINTF(6, 7);
+// The check ends here: by what follows the instruction nothing is known.
+void tir_sync_end_at(struct sync_run *r, const struct tir_inst *inst, const char *what);
+// The same, as the kernel has more of something than is followed.
+void tir_sync_give_up(struct sync_run *r, const char *what, uint32_t most);
 uint32_t tir_sync_line(const struct sync_program *p, const struct tir_inst *inst);
 // Where it is in the source; what a pass made is where its block is.
 struct tir_span tir_sync_place(const struct sync_program *p, const struct tir_inst *inst);

@@ -79,8 +79,7 @@ static bool committed_ctas(struct sync_run *r, const struct sync_agent *a,
         return true;
     const struct sync_value v = tir_sync_value(r, a, mask);
     if (v.kind != SYNC_INT) {
-        tir_sync_unchecked(r->p, inst, "which CTAs it arrives at depends on data");
-        r->outcome = SYNC_GIVEN_UP;
+        tir_sync_end_at(r, inst, "which CTAs it arrives at depends on data");
         return false;
     }
     *out = (uint32_t)v.number;
