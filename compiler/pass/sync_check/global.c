@@ -7,8 +7,6 @@
 #include "pass/sync_check/access.h"
 #include "pass/sync_check/memory.h"
 
-enum { MOST_ASKED = 1 << 14 }; // elements of two tiles
-
 struct touching { // threads of a CTA: lanes, by warp
     uint32_t lanes[SYNC_CTA_THREADS / SYNC_LANES];
 };
@@ -58,7 +56,7 @@ static bool has_pair(const struct touching *x, const struct touching *y, enum sy
     return (in_a_warp && pairs & SYNC_IN_A_WARP) || (of_two && pairs & SYNC_OF_TWO_WARPS);
 }
 
-// Does such a pair touch an element of two tiles? Of very large ones some elements are asked.
+// Does such a pair touch an element of two tiles?
 static bool tiles_meet(struct sync_run *r, const struct sync_record *a, const struct sync_record *b,
                        uint32_t rank, enum sync_pairs pairs)
 {
@@ -72,8 +70,7 @@ static bool tiles_meet(struct sync_run *r, const struct sync_record *a, const st
         size[d] = end - begin[d];
         count *= size[d];
     }
-    int64_t step = count / MOST_ASKED | 1; // odd, so that it leaves out no column
-    for (int64_t i = 0; i < count && !same; i += step) {
+    for (int64_t i = 0; i < count && !same; i++) {
         int64_t left = i;
         for (uint32_t d = rank; d-- > 0; left /= size[d])
             coord[d] = begin[d] + left % size[d];
@@ -132,8 +129,6 @@ static enum meeting meeting_of(struct sync_run *r, const struct sync_root *root,
 {
     uint32_t rank = root->alloc->type->rank;
     bool by_data = old->modulus || now->modulus, both = old->points && now->points;
-    if (!tir_sync_boxes_meet(&old->box, &now->box, rank))
-        return APART;
     if (both && by_data && (old->modulus != now->modulus || old->base != now->base || !now->base))
         return APART; // tir_sync_may_meet says more
     if (both)
@@ -187,24 +182,6 @@ static void note_looks_ahead(struct sync_run *r, const struct sync_record *old,
                            .ptr);
 }
 
-// Remembers an access: of loads, and of all others, the last ones.
-static void remember(struct sync_run *r, struct sync_shadow *s, const struct sync_record *now)
-{
-    bool load = now->access == SYNC_READ;
-    uint32_t of_kind = 0, first = UINT32_MAX;
-    for (uint32_t i = s->records.len; i-- > 0;)
-        if ((s->records.at[i].access == SYNC_READ) == load) {
-            of_kind++;
-            first = i;
-        }
-    if (of_kind == (load ? SYNC_LOADS : SYNC_STORES)) {
-        s->records.len--;
-        memmove(&s->records.at[first], &s->records.at[first + 1],
-                (s->records.len - first) * sizeof *s->records.at);
-    }
-    vec_push(r->arena, &s->records, *now);
-}
-
 void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
                             const struct sync_buffer *b, const struct sync_record *now)
 {
@@ -214,9 +191,15 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
     if (!now->points && tir_sync_is_empty_box(&now->box, root->alloc->type->rank) &&
         !tir_sync_moves(r->p, now->by))
         return;
+    tir_sync_compare_rests(r, who, root, s, now);
     for (uint32_t i = 0; i < s->records.len; i++) {
         struct sync_record *old = &s->records.at[i];
         tir_sync_note_unordered(r, who, root, old, now);
+        if (!tir_sync_boxes_meet(&old->box, &now->box, root->alloc->type->rank)) {
+            if (kept++ != i)
+                s->records.at[kept - 1] = *old;
+            continue;
+        }
         enum sync_pairs pairs = tir_sync_may_conflict(who, old, now);
         enum meeting meeting = pairs ? meeting_of(r, root, old, now, pairs) : APART;
         if (meeting == MEET && looks_ahead(r, old, now)) {
@@ -235,5 +218,5 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
         s->records.at[kept++] = *old;
     }
     s->records.len = kept;
-    remember(r, s, now);
+    tir_sync_remember(r, root, s, now);
 }

@@ -121,6 +121,30 @@ void tir_sync_sort_points(int64_t *points, uint32_t count)
         }
 }
 
+// The greatest number that divides how far the elements are apart; of one element 0.
+static int64_t step_of(const int64_t *points, uint32_t count)
+{
+    uint64_t step = 0;
+    for (uint32_t i = 1; i < count && step != 1; i++) {
+        const uint64_t way = (uint64_t)(element_at(points[i]) - element_at(points[0]));
+        if (!step || way % step)
+            step = tir_gcd(step, way);
+    }
+    return (int64_t)step;
+}
+
+// May they name one element, for where they begin and end, and how far these are apart?
+static bool may_share(const struct sync_record *a, const struct sync_record *b)
+{
+    if (!a->point_count || !b->point_count ||
+        element_at(a->points[0]) > element_at(b->points[b->point_count - 1]) ||
+        element_at(b->points[0]) > element_at(a->points[a->point_count - 1]))
+        return false;
+    const int64_t step =
+        a->step == b->step ? a->step : (int64_t)tir_gcd((uint64_t)a->step, (uint64_t)b->step);
+    return !step || !((element_at(a->points[0]) - element_at(b->points[0])) % step);
+}
+
 // Does data of each thread decide where it is? Then the remainders alone tell threads apart.
 static bool is_by_own_data(const struct sync_record *access)
 {
@@ -188,6 +212,7 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
     tir_sync_sort_points(points, n);
     access->points = points;
     access->point_count = n;
+    access->step = step_of(points, n);
     access->exact = true;
     if (each && !is_by_own_data(access)) // else threads of other agents may be there, too
         access->same = are_apart(r, access) ? same | 1 : 0;
@@ -275,6 +300,8 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
                 return true;
         return false;
     }
+    if (!may_share(a, b))
+        return false;
     // What a thread only started is not in order with what it does after it.
     const bool is_started = a->by->op == TIR_OP_PUSH;
     const bool has_keys = have_keys(a, b);
@@ -506,6 +533,7 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
     int64_t begin, end, old_begin, old_end;
     span_of(of, &now.box, &begin, &end);
     r->p->work += s->records.len / 4;
+    tir_sync_compare_rests(r, who, NULL, s, &now);
     if (of->begin <= of_old->begin && of_old->end <= of->end && writes_all(of, &now) &&
         (of->is_tmem || !tir_sync_is_of_warps(r, &now)))
         remove_older(who, s, &now);
@@ -558,13 +586,13 @@ bool tir_sync_is_superseded(const struct sync_run *r, const struct sync_who *who
                             const struct sync_root *root, const struct sync_record *old,
                             const struct sync_record *now)
 {
-    // For other arguments it may not cover it.
-    if (old->by != now->by && (tir_sync_moves(r->p, old->by) || tir_sync_moves(r->p, now->by)))
-        return false;
     if (now->points || !now->exact)
         return old->by == now->by && old->strand == now->strand && old->modulus == now->modulus &&
                same_places(old, now);
     if (!box_covers(&now->box, &old->box, root->alloc->type->rank))
+        return false;
+    // For other arguments it may not cover it.
+    if (old->by != now->by && (tir_sync_moves(r->p, old->by) || tir_sync_moves(r->p, now->by)))
         return false;
     const bool in_shared = !root->is_tensor && !root->is_tmem; // there, parts of warps are apart
     if (in_shared && tir_sync_is_of_warps(r, now) && !same_elements(old, now))
@@ -656,6 +684,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
     if (now.access != SYNC_READ && root->has_cells)
         tir_sync_forget(r, b, &now);
     r->p->work += s->records.len / 4 + 1;
+    tir_sync_compare_rests(r, who, root, s, &now);
     for (uint32_t i = 0; i < s->records.len;) {
         struct sync_record *old = &s->records.at[i];
         tir_sync_note_unordered(r, who, root, old, &now);
@@ -695,8 +724,5 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
         compare_alias(r, who, o, b, &now);
     }
     bitset_insert(occupied, b->root);
-    if (s->records.len == SYNC_RECORDS)
-        r->outcome = SYNC_GIVEN_UP;
-    else
-        vec_push(r->arena, &s->records, now);
+    tir_sync_remember(r, root, s, &now);
 }

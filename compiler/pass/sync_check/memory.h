@@ -24,6 +24,15 @@ bool tir_sync_is_superseded(const struct sync_run *r, const struct sync_who *who
                             const struct sync_root *root, const struct sync_record *old,
                             const struct sync_record *now);
 
+// records.c: compares with what was forgotten; root: NULL where they are of another buffer in the
+// same bytes.
+void tir_sync_compare_rests(struct sync_run *r, const struct sync_who *who,
+                            const struct sync_root *root, const struct sync_shadow *s,
+                            const struct sync_record *now);
+// To be compared with what comes after it.
+void tir_sync_remember(struct sync_run *r, const struct sync_root *root, struct sync_shadow *s,
+                       const struct sync_record *now);
+
 // meet.c: a pair of accesses to a root that such pairs of threads make and that nothing orders.
 void tir_sync_note_pair(struct sync_run *r, const struct sync_root *root,
                         const struct sync_record *old, const struct sync_record *now,

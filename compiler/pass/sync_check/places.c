@@ -167,6 +167,7 @@ struct sync_record tir_sync_remainders(struct sync_run *r, const struct sync_rec
     tir_sync_sort_points(points, record->point_count);
     r->p->work += record->point_count;
     out.points = points;
+    out.step = (int64_t)tir_gcd((uint64_t)record->step, (uint64_t)modulus);
     return out;
 }
 

@@ -26,19 +26,18 @@ enum {
     SYNC_LANES = 32,
     SYNC_STRANDS = 64, // to begin with
     SYNC_MOST_STRANDS = 4096,
-    SYNC_THREADS = 17, // of an agent: all its lanes, and up to sixteen sets of them
+    SYNC_THREADS = 17,  // of an agent: all its lanes, and up to sixteen sets of them
     SYNC_CLASSES = 32,  // of the warps of a CTA
     SYNC_CTAS = 16,     // of a cluster
     SYNC_BARRIERS = 16, // named; then come that of the cluster and that of the grid
     SYNC_GRID_BARRIER,
-    SYNC_DEPTH = 24,     // of blocks
-    SYNC_RECORDS = 1024, // of one buffer
-    SYNC_MET = 4096,     // pairs of accesses of which is kept whether they touch a byte
-    SYNC_PARTS = 8,      // of an index
-    SYNC_SPOTS = 192,    // accesses of which pairs are noted
-    SYNC_VIEWS = 6,      // of a buffer, one of the other
-    SYNC_STORES = 64,    // of one tensor that are remembered
-    SYNC_LOADS = 32,
+    SYNC_DEPTH = 24,      // of blocks
+    SYNC_RECORDS = 1024,  // of one buffer or tensor
+    SYNC_FORGOTTEN = 256, // of them, where there are more
+    SYNC_MET = 4096,      // pairs of accesses of which is kept whether they touch a byte
+    SYNC_PARTS = 8,       // of an index
+    SYNC_SPOTS = 192,     // accesses of which pairs are noted
+    SYNC_VIEWS = 6,       // of a buffer, one of the other
     SYNC_SPLITS = 8,
     SYNC_GIVEN = 8,   // elements of tensors that a setting gives
     SYNC_GROUPS = 8,  // of products in flight
@@ -107,6 +106,7 @@ struct sync_record { // an access that was made
     const int64_t *points;        // element * SYNC_POINT + thread, sorted; NULL: the whole box
     uint16_t agent;
     uint32_t point_count;
+    int64_t step; // of the elements that the points name: all are so many apart, or a multiple
     uint32_t at;
     uint16_t strand;
     uint8_t access;
@@ -123,8 +123,14 @@ struct sync_record { // an access that was made
     uint8_t dims[TIR_MAX_RANK];
 };
 
+struct sync_rest { // accesses of one strand that were forgotten
+    struct sync_record last;
+    int64_t from, to; // elements
+};
+
 struct sync_shadow { // the accesses to one buffer in one CTA
     VEC(struct sync_record) records;
+    VEC(struct sync_rest) rests;
 };
 
 // Values.
