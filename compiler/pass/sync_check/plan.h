@@ -20,6 +20,8 @@ struct sync_plan {
     struct sync_setting setting;
     struct sync_run state; // that all replays begin with, once it is made
     uint32_t steered;
+    bool is_cut;     // the last replay that was steered to took too much work
+    bool is_short;   // something that no name tells of was not replayed, for want of work
     uint32_t alone;  // the argument that decides about rounds, the others being small; or PLAN_ALL
     int64_t longest; // rounds of an inner loop
     bool decided;    // some branch was on data
@@ -42,6 +44,8 @@ bool tir_plan_has_pairs(const struct sync_plan *s, uint32_t seed);
 // The first CTA, or cluster, as if it went through all tiles of the grid.
 void tir_plan_take_first_cta(struct sync_plan *s);
 bool tir_plan_are_allowed(const struct sync_plan *s);
+// May another setting be asked for and replayed?
+bool tir_plan_has_left(struct sync_plan *s);
 // Asks for a setting near to the present one. False: none was found.
 bool tir_plan_steer(struct sync_plan *s, const struct sync_goal *goals, uint32_t count,
                     enum sync_answer *answer);

@@ -53,10 +53,12 @@ static enum sync_outcome replay_loop(struct sync_plan *s, const struct tir_inst 
         if (outcome != SYNC_GOING || has_run(s, loop, rounds))
             break;
         s->setting.waves = tir_plan_waves_of(s, rounds);
-        if (tir_plan_steer(s, &goal, 1, &answer))
+        const bool found = tir_plan_steer(s, &goal, 1, &answer);
+        if (found)
             outcome = tir_plan_replay_steered(s);
         else if (answer == SYNC_NEVER)
             break;
+        s->is_short |= found && s->is_cut && !has_run(s, loop, rounds);
     }
     s->alone = PLAN_ALL;
     return outcome;
@@ -86,6 +88,7 @@ static enum sync_outcome replay_column(struct sync_plan *s, const struct tir_ins
         s->setting.is_column = true;
         outcome = tir_plan_replay_steered(s);
         s->setting.is_column = false;
+        s->is_short |= s->is_cut;
     }
     return outcome;
 }
@@ -96,7 +99,7 @@ enum sync_outcome tir_plan_replay_short(struct sync_plan *s, int64_t most)
     vec_foreach(const struct tir_inst *, loop, &s->loops) {
         for (int64_t n = 0; n <= most && bitset_has(&s->p->inner_loops, (*loop)->id); n++)
             if (outcome == SYNC_GOING && tir_plan_counts(s, n) && !has_run(s, *loop, n) &&
-                s->steered < PLAN_MOST_STEERED && tir_plan_may_run(s, *loop, n))
+                tir_plan_may_run(s, *loop, n) && tir_plan_has_left(s))
                 outcome = replay_loop(s, *loop, n);
         if (outcome == SYNC_GOING && bitset_has(&s->p->inner_loops, (*loop)->id) && has_columns(s))
             outcome = replay_column(s, *loop);
@@ -238,8 +241,8 @@ enum sync_outcome tir_plan_replay_last_rounds(struct sync_plan *s)
         if (s->recurs || !bitset_has(&s->p->inner_loops, (*loop)->id) ||
             tir_plan_may_run(s, *loop, most))
             continue;
-        for (; n < most && outcome == SYNC_GOING && s->steered < PLAN_MOST_STEERED; n++)
-            if (tir_plan_may_run(s, *loop, n))
+        for (; n < most && outcome == SYNC_GOING; n++)
+            if (tir_plan_may_run(s, *loop, n) && tir_plan_has_left(s))
                 outcome = replay_loop(s, *loop, n);
     }
     return outcome;
@@ -275,8 +278,7 @@ enum sync_outcome tir_plan_replay_few(struct sync_plan *s)
     vec_foreach(const struct tir_inst *, loop, &s->loops)
         for (int64_t n = needed; n > tir_plan_most_rounds(s, *loop); n--) {
             struct sync_goal goal = {.kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = n};
-            if (outcome != SYNC_GOING || s->steered >= PLAN_MOST_STEERED ||
-                !tir_plan_may_run(s, *loop, n))
+            if (outcome != SYNC_GOING || !tir_plan_may_run(s, *loop, n) || !tir_plan_has_left(s))
                 continue;
             outcome = replay_goal(s, &goal, needed, tir_plan_waves_of(s, needed));
             if (outcome == SYNC_GOING && n > tir_plan_most_rounds(s, *loop))
@@ -347,8 +349,8 @@ static enum sync_outcome replay_tiles_apart(struct sync_plan *s, const struct ti
     struct sync_goal goal = again(loop);
     const struct tir_inst *around = loop_around(loop);
     for (uint32_t i = 0; i < TIR_COUNT_OF(ways) && outcome == SYNC_GOING; i++) {
-        if (!around || around->op != TIR_OP_TILES || s->steered >= PLAN_MOST_STEERED ||
-            s->p->rounds[loop->id].around > s->p->depth || is_never_again(s, loop))
+        if (!around || around->op != TIR_OP_TILES || s->p->rounds[loop->id].around > s->p->depth ||
+            is_never_again(s, loop) || !tir_plan_has_left(s))
             break;
         s->setting.is_column = ways[i].is_column;
         outcome = replay_goal(s, &goal, 1, ways[i].waves);
@@ -363,8 +365,7 @@ enum sync_outcome tir_plan_replay_nested(struct sync_plan *s)
     enum sync_outcome outcome = SYNC_GOING;
     vec_foreach(const struct tir_inst *, loop, &s->loops) {
         struct sync_goal goal = again(*loop);
-        if (outcome == SYNC_GOING && s->steered < PLAN_MOST_STEERED &&
-            tir_plan_may_run_again(s, *loop))
+        if (outcome == SYNC_GOING && tir_plan_may_run_again(s, *loop) && tir_plan_has_left(s))
             outcome = replay_goal(s, &goal, needed, tir_plan_waves_of(s, needed));
         if (outcome == SYNC_GOING)
             outcome = replay_tiles_apart(s, *loop);

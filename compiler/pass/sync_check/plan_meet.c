@@ -47,6 +47,7 @@ static enum sync_answer ask(struct meetings *m, struct sync_goal goal)
     if (found) {
         m->replays++;
         m->outcome = tir_plan_replay_steered(s);
+        answer = s->is_cut ? SYNC_UNSOLVED : answer;
     }
     tir_plan_take_first_cta(s);
     if (!found && answer != SYNC_NEVER && !m->without_count)
@@ -218,11 +219,16 @@ static bool is_guarded(const struct meetings *m, const struct sync_spot *spot)
     return false;
 }
 
-// Is inst beside the `if`, in its block or deeper? In another `if`, in `guarded`?
-static bool is_beside(const struct tir_inst *branch, const struct tir_inst *inst, bool *guarded)
+// Is the spot beside the `if`, in its block or deeper? In another `if` that settings, or for single
+// elements threads, decide, in `guarded`?
+static bool is_beside(const struct meetings *m, const struct tir_inst *branch,
+                      const struct sync_spot *spot, bool *guarded)
 {
-    for (; inst && inst->block != branch->block; inst = inst->block->owner)
-        *guarded |= inst->block->owner && inst->block->owner->op == TIR_OP_IF;
+    const struct tir_inst *inst = spot->by, *up;
+    for (; inst && inst->block != branch->block; inst = up) {
+        up = inst->block->owner;
+        *guarded |= up && up->op == TIR_OP_IF && (spot->single || tir_plan_is_open(m->s, up));
+    }
     return inst && inst != branch;
 }
 
@@ -248,7 +254,7 @@ static void ask_for_both(struct meetings *m)
             const struct sync_goal goal = goal_of(m, i, k);
             if (!tir_sync_pair(p, i, k)->seen && may_conflict(goal.spots[0], goal.spots[1]) &&
                 is_guarded(m, goal.spots[0]) && is_guarded(m, goal.spots[1]) && has_left(m))
-                ask_for_meeting(m, &goal, SYNC_ALL_PAIRS);
+                m->is_short |= !ask_for_meeting(m, &goal, SYNC_ALL_PAIRS);
         }
 }
 
@@ -267,10 +273,10 @@ static void ask_without_barrier(struct meetings *m, const struct tir_inst *branc
             const struct sync_goal goal = goal_of(m, i, k);
             bool guarded = false;
             if (may_conflict(goal.spots[0], goal.spots[1]) &&
-                is_beside(branch, goal.spots[0]->by, &guarded) &&
-                is_beside(branch, goal.spots[1]->by, &guarded) &&
+                is_beside(m, branch, goal.spots[0], &guarded) &&
+                is_beside(m, branch, goal.spots[1], &guarded) &&
                 (guarded || goal.spots[0]->moves || goal.spots[1]->moves) && has_left(m))
-                ask_for_meeting(m, &goal, SYNC_ALL_PAIRS);
+                m->is_short |= !ask_for_meeting(m, &goal, SYNC_ALL_PAIRS);
         }
     m->without_count = 0;
 }
@@ -294,8 +300,8 @@ static void ask_without_all(struct meetings *m, struct sync_goal goal)
     bool guarded, fits = true;
     tir_foreach_inst(inst, m->s->p->f) {
         if (inst->op != TIR_OP_IF || !is_between(m, inst, &goal) ||
-            !is_beside(inst, goal.spots[0]->by, &guarded) ||
-            !is_beside(inst, goal.spots[1]->by, &guarded) || !leaves_out(m->s, inst, &block))
+            !is_beside(m, inst, goal.spots[0], &guarded) ||
+            !is_beside(m, inst, goal.spots[1], &guarded) || !leaves_out(m->s, inst, &block))
             continue;
         fits &= m->without_count < MOST_BRANCHES;
         if (fits)
@@ -304,7 +310,7 @@ static void ask_without_all(struct meetings *m, struct sync_goal goal)
     if (!fits)
         m->is_short = true;
     else if (m->without_count > 1 && has_left(m))
-        ask_for_meeting(m, &goal, SYNC_ALL_PAIRS);
+        m->is_short |= !ask_for_meeting(m, &goal, SYNC_ALL_PAIRS);
     m->without_count = 0;
 }
 

@@ -99,6 +99,12 @@ void tir_plan_name_unchecked(struct sync_plan *s)
                                   : STR("no arguments were found that its conditions allow"));
         return;
     }
+    if (s->is_short)
+        tir_sync_unchecked_at(
+            s->p, s->p->f->span,
+            STR("arguments decide about more, or about more work, than is replayed"));
+    tir_plan_set_args(s, s->p->depth, 1);
+    tir_sync_ask_for_ctas(s->p, &s->setting);
     name_blocks(s);
     name_places(s);
     name_loops(s);

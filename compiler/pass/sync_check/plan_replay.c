@@ -23,6 +23,12 @@ bool tir_plan_are_allowed(const struct sync_plan *s)
     return tir_sync_is_allowed(s->p, s->setting.args);
 }
 
+bool tir_plan_has_left(struct sync_plan *s)
+{
+    s->is_short |= s->steered >= PLAN_MOST_STEERED;
+    return s->steered < PLAN_MOST_STEERED;
+}
+
 bool tir_plan_steer(struct sync_plan *s, const struct sync_goal *goals, uint32_t count,
                     enum sync_answer *answer)
 {
@@ -61,6 +67,8 @@ enum sync_outcome tir_plan_replay_once(struct sync_plan *s, uint32_t seed)
         if (!s->state.agents)
             tir_sync_set_up(&s->state);
         struct tir_arena_mark mark = tir_arena_mark(arena);
+        const size_t bytes = s->p->f->inst_count * sizeof *s->p->rounds;
+        const struct sync_rounds *rounds = tir_arena_copy(arena, s->p->rounds, bytes);
         struct sync_run r = s->state;
         r.setting = &s->setting;
         r.came = &s->came;
@@ -73,6 +81,8 @@ enum sync_outcome tir_plan_replay_once(struct sync_plan *s, uint32_t seed)
         s->p->replays += outcome == SYNC_GOING || outcome == SYNC_FAILED;
         if (outcome != SYNC_GIVEN_UP)
             note(s, &r);
+        else // nothing was looked at to its end
+            memcpy(s->p->rounds, rounds, bytes);
         tir_arena_release(arena, mark);
         if (outcome != SYNC_AGAIN)
             return outcome;
@@ -137,9 +147,8 @@ enum sync_outcome tir_plan_replay(struct sync_plan *s, int64_t rounds)
 
 enum sync_outcome tir_plan_replay_steered(struct sync_plan *s)
 {
-    bool too_much;
-    enum sync_outcome outcome = tir_plan_with_share(s, replay_seeds, STEERED_SHARE, &too_much);
-    s->steered += too_much ? STEERED_SHARE : 1;
+    enum sync_outcome outcome = tir_plan_with_share(s, replay_seeds, STEERED_SHARE, &s->is_cut);
+    s->steered += s->is_cut ? STEERED_SHARE : 1;
     tir_plan_take_first_cta(s);
     return outcome;
 }

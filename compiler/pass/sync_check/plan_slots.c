@@ -218,7 +218,9 @@ static bool ask(struct slots *s, const struct sync_goal *goals, uint32_t count)
     if (found) {
         s->replays++;
         s->outcome = tir_plan_replay_steered(plan);
+        s->is_refused |= plan->is_cut;
     }
+    s->is_refused |= !found && count == 1 && answer == SYNC_UNSOLVED;
     tir_plan_take_first_cta(plan);
     return found;
 }

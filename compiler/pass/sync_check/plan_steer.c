@@ -42,12 +42,15 @@ enum sync_outcome tir_plan_replay_ctas(struct sync_plan *s)
             any = true;
             ctas = s->setting.ctas[axis];
             outcome = tir_plan_replay_steered(s);
+            s->is_short |= s->is_cut;
         }
         if (outcome == SYNC_GOING && any) {
             int64_t last = ctas - 1; // of the grid of the last setting
             struct sync_goal goal = {.kind = SYNC_CTA, .axis = axis, .number = last};
-            if (last > 2 && steer_long(s, &goal, 1, false, &answer))
+            if (last > 2 && steer_long(s, &goal, 1, false, &answer)) {
                 outcome = tir_plan_replay_steered(s);
+                s->is_short |= s->is_cut;
+            }
         }
     }
     return outcome;
@@ -107,11 +110,10 @@ enum sync_outcome tir_plan_replay_blocks(struct sync_plan *s, bool again)
     tir_foreach_inst(inst, p->f) {
         if (!tir_plan_is_choice(s, inst))
             continue;
-        for (uint32_t k = 0; k < 2 && outcome == SYNC_GOING && s->steered < PLAN_MOST_STEERED;
-             k++) {
+        for (uint32_t k = 0; k < 2 && outcome == SYNC_GOING; k++) {
             struct sync_goal goal = {.kind = SYNC_BLOCK, .inst = inst, .number = k};
             if (tir_plan_came(again ? &p->came_long : &p->came, inst, k) ||
-                !tir_plan_is_open(s, inst) || tir_plan_is_dead(s, inst, k))
+                !tir_plan_is_open(s, inst) || tir_plan_is_dead(s, inst, k) || !tir_plan_has_left(s))
                 continue;
             if (steer_long(s, &goal, 1, again, &answer))
                 outcome = tir_plan_replay_steered(s);
@@ -141,9 +143,8 @@ enum sync_outcome tir_plan_replay_places(struct sync_plan *s)
     enum sync_answer answer;
     tir_foreach_inst(inst, s->p->f) {
         struct sync_goal goal = {.kind = SYNC_PLACE, .inst = inst};
-        if (outcome != SYNC_GOING || s->steered >= PLAN_MOST_STEERED ||
-            tir_plan_came(&s->p->came, inst, 0) || !tir_plan_is_placed(s, inst) ||
-            !tir_plan_is_reached(s, inst))
+        if (outcome != SYNC_GOING || tir_plan_came(&s->p->came, inst, 0) ||
+            !tir_plan_is_placed(s, inst) || !tir_plan_is_reached(s, inst) || !tir_plan_has_left(s))
             continue;
         if (steer_long(s, &goal, 1, false, &answer))
             outcome = tir_plan_replay_steered(s);

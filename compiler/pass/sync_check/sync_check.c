@@ -20,7 +20,7 @@
 
 #include "pass/sync_check/sync_check.h"
 
-enum { WORK_LIMIT = 1600000 }; // of four warps of each CTA
+enum { WORK_LIMIT = 3200000 }; // of four warps of each CTA
 
 uint32_t tir_sync_rounds(const struct sync_program *p)
 {
