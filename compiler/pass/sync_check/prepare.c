@@ -385,7 +385,8 @@ static void find_visited(struct sync_program *p)
 {
     struct walker w = {.p = p, .found = &p->numbers, .visits = true, .stops = true};
     tir_foreach_inst(inst, p->f)
-        if (is_event(inst) || (p->has_wgmma && tir_has_tile(inst) && inst->op != TIR_OP_YIELD))
+        if (is_event(inst) || (p->has_wgmma && tir_has_tile(inst) && inst->op != TIR_OP_YIELD) ||
+            (inst->op == TIR_OP_ROLE && tir_attr_find(inst, TIR_ATTR_regs))) // if it is empty, too
             visit(&w, inst);
     trace_all(&w);
     memcpy(p->needed.words, p->numbers.words, (p->numbers.bits / 64 + 1) * sizeof(uint64_t));

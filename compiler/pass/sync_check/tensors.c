@@ -222,7 +222,7 @@ void tir_sync_find_tensors(struct sync_program *p)
     for (uint32_t i = 0; i < p->f->param_count; i++) {
         uint32_t stores = 0; // of tile programs statements: two may store to one place
         uint32_t statements = 0;
-        bool loads = false, atomics = false, by_threads = false;
+        bool loads = false, atomics = false, by_threads = false, by_tiles = false;
         bool copied = false, sent = false; // by copy engines
         const struct tir_value *v = p->f->params[i].value;
         const bool by_roles = is_by_roles(p, v);
@@ -232,6 +232,7 @@ void tir_sync_find_tensors(struct sync_program *p)
             loads |= inst->op == TIR_OP_LOAD;
             stores = inst->op != TIR_OP_STORE ? stores : p->by_hand ? 1 : stores + 1;
             statements += inst->op == TIR_OP_STORE;
+            by_tiles |= inst->op == TIR_OP_STORE && !tir_sync_is_by_threads(p, inst);
             atomics |= inst->op == TIR_OP_ATOMIC;
             by_threads |= tir_sync_is_by_threads(p, inst) || is_by_groups(p, inst);
             copied |= inst->op == TIR_OP_COPY_ASYNC;
@@ -244,6 +245,7 @@ void tir_sync_find_tensors(struct sync_program *p)
             if (!only_stored || sent)
                 p->memories = SYNC_MEMORIES;
         }
+        only_stored &= !(by_tiles && p->f->grid_count); // in another round, or by another statement
         // Whether lanes have one value of a ptx() is not known, and then one statement is let pass.
         by_threads &= !p->flags || statements > 1 || !has_ptx(p->f);
         if ((!p->flags || p->by_hand) && (!only_stored || by_threads || sent))
