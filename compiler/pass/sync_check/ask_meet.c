@@ -140,12 +140,28 @@ static void demand_common(struct sync_ask *a, const struct tir_value *root, uint
         demand_in(a, element, y, size_y);
 }
 
+// From here on another CTA comes to something, of a cluster further on along an axis: of the values
+// so far arguments alone are what they were.
+static void take_other_cta(struct sync_ask *a, uint32_t axis)
+{
+    const struct tir_func *f = a->p->f;
+    const int64_t share = TIR_MAX(f->cluster[axis], 1);
+    const struct sync_linear first = tir_sync_quotient_of(a, tir_sync_cta(a, axis), share);
+    memset(a->known, 0, f->value_count * sizeof *a->known);
+    memset(a->carried, 0, f->value_count * sizeof *a->carried);
+    memset(a->rounds, 0, f->inst_count * sizeof *a->rounds);
+    memset(a->cta, 0, sizeof a->cta);
+    tir_sync_at_least(a, tir_sync_quotient_of(a, tir_sync_cta(a, axis), share), first, 1);
+}
+
 static void demand_touching(struct sync_ask *a, const struct sync_goal *goal)
 {
     struct sync_linear x[TIR_MAX_RANK], y[TIR_MAX_RANK];
     const struct sync_part first = demand_part(a, goal->spots[0], x);
     if (goal->again)
         tir_sync_go_on(a, goal->again);
+    if (goal->by_two)
+        take_other_cta(a, goal->axis);
     const struct sync_part second = demand_part(a, goal->spots[1], y);
     for (uint32_t d = 0; d < first.root->type->rank && !first.vague && !second.vague; d++) {
         const bool fixed = is_number(a, &x[d]) && is_number(a, &y[d]);

@@ -7,11 +7,18 @@
 //         Y[cta_id() * 64:+64, 0:+64] = x;     // the CTAs along axis 1 do
 //         Z[cluster_id(), 0:+64] = y;          // and so do the two of a cluster
 //
-// What data decides is left to the program: the CTA that comes last adds up what others left.
+// Where it does, two CTAs of other clusters are asked for, whose stores have an element in common.
+//
+//     X[16 * cta_id():+32] = z;                // two next to each other do
+//
+// What data decides is left to the program: the CTA that comes last adds up what others left. So are
+// stores between barriers of the grid. Of CTAs of one cluster the order is replayed (global.c).
 
 #include "pass/sync_check/sync_check.h"
 
 enum { CLUSTERS = 1, CTAS_OF_ONE = 2, ALL = CLUSTERS | CTAS_OF_ONE };
+
+enum { MOST_ASKED = 128, MOST_UNSOLVED = 4 }; // questions about two stores
 
 // What of an axis it tells apart; all, if it is data.
 static uint32_t told_apart(const struct tir_inst *inst, uint32_t axis)
@@ -83,6 +90,7 @@ static bool stores(const struct tir_inst *inst)
 
 void tir_sync_find_stores_of_all(struct sync_program *p)
 {
+    p->stored_by_all = bitset_new(p->cx->scratch, p->f->inst_count);
     tir_foreach_inst(inst, p->f) {
         if (!stores(inst))
             continue;
@@ -90,6 +98,7 @@ void tir_sync_find_stores_of_all(struct sync_program *p)
         for (uint32_t axis = 0; axis < p->f->grid_count; axis++) {
             if (keeps_apart(p, &slice, axis))
                 continue;
+            bitset_insert(&p->stored_by_all, inst->id);
             tir_sync_unchecked(p, inst,
                                tir_str_format(p->cx->scratch,
                                               "the order of CTAs: several along axis %u store here",
@@ -98,4 +107,103 @@ void tir_sync_find_stores_of_all(struct sync_program *p)
             break;
         }
     }
+}
+
+// --- two that share a part ---
+
+static bool is_by_data(struct sync_program *p, const struct tir_inst *store)
+{
+    const struct bitset slice = deciding(p, store);
+    tir_foreach_inst(inst, p->f)
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            if (bitset_has(&slice, inst->results[i]->id) &&
+                told_apart(inst, UINT32_MAX) == ALL)
+                return true;
+    return false;
+}
+
+// Loops of which the program does not say which CTA has which round, and barriers of the grid.
+static bool is_left_out(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TILES || inst->op == TIR_OP_GRID_SYNC)
+            return true;
+    return !f->grid_count;
+}
+
+struct meetings {
+    struct sync_program *p;
+    const struct sync_setting *near;
+    VEC(struct sync_spot) found;
+    uint32_t asked, unsolved;
+};
+
+static bool is_left(const struct meetings *m)
+{
+    return m->asked < MOST_ASKED && m->unsolved < MOST_UNSOLVED;
+}
+
+// Does y store to a place of x, in a cluster further on along some axis?
+static bool may_share(struct meetings *m, const struct sync_spot *x, const struct sync_spot *y)
+{
+    struct sync_program *p = m->p;
+    struct sync_setting setting = *m->near;
+    struct sync_goal goal = {.kind = SYNC_TOUCH, .spots = {x, y}, .by_two = true};
+    for (; goal.axis < p->f->grid_count && is_left(m); goal.axis++) {
+        if (!(several(p, goal.axis) & CLUSTERS))
+            continue;
+        setting.args = tir_arena_copy(p->cx->scratch, m->near->args,
+                                      (p->f->body->arg_count + 1) * sizeof *setting.args);
+        const enum sync_answer answer = tir_sync_ask(p, &goal, 1, &setting);
+        m->asked++;
+        m->unsolved += answer == SYNC_UNSOLVED;
+        if (answer == SYNC_SOLVED)
+            return true;
+    }
+    return false;
+}
+
+static void note(struct meetings *m, const struct sync_spot *x, const struct sync_spot *y)
+{
+    tir_sync_unchecked(m->p, y->by,
+                       tir_str_format(m->p->cx->scratch,
+                                      "the order of CTAs: two store to one place, the other one by "
+                                      "%s of line %u",
+                                      tir_ops[x->by->op].name, tir_sync_line(m->p, x->by))
+                           .ptr);
+}
+
+static void find_stores(struct meetings *m)
+{
+    struct sync_program *p = m->p;
+    tir_foreach_inst(inst, p->f) {
+        struct sync_spot spot = {.by = inst, .access = SYNC_WRITE, .sliced = true};
+        if (!stores(inst) || is_by_data(p, inst))
+            continue;
+        spot.buffer = tir_ref_base(inst);
+        const struct sync_part part = tir_sync_part_of(&spot);
+        spot.part = tir_arena_copy(p->cx->scratch, &part, sizeof part);
+        vec_push(p->cx->scratch, &m->found, spot);
+    }
+}
+
+void tir_sync_ask_for_ctas(struct sync_program *p, const struct sync_setting *near)
+{
+    struct meetings m = {.p = p, .near = near};
+    if (is_left_out(p->f))
+        return;
+    find_stores(&m);
+    vec_foreach(const struct sync_spot, y, &m.found)
+        for (const struct sync_spot *x = y; x >= m.found.at; x--) {
+            const bool is_said = x == y && bitset_has(&p->stored_by_all, x->by->id);
+            if (is_said || !tir_sync_may_share(x->part, y->part))
+                continue;
+            if (may_share(&m, x, y) || (x != y && may_share(&m, y, x))) {
+                note(&m, x, y);
+                break;
+            }
+        }
+    if (m.asked >= MOST_ASKED)
+        tir_sync_unchecked_at(p, p->f->span,
+                              STR("the order of CTAs in more stores than are asked for"));
 }

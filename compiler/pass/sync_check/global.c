@@ -119,6 +119,12 @@ static bool by_other_warps(const struct sync_record *a, const struct sync_record
            (a->end_warp <= b->first_warp || b->end_warp <= a->first_warp);
 }
 
+static bool by_other_ctas(const struct sync_run *r, const struct sync_record *a,
+                          const struct sync_record *b)
+{
+    return r->agents[a->agent].cta != r->agents[b->agent].cta;
+}
+
 enum meeting { APART, MAY_MEET, MEET };
 
 // Whether two threads touch the same element: in global memory, where threads mostly come back to
@@ -129,6 +135,8 @@ static enum meeting meeting_of(struct sync_run *r, const struct sync_root *root,
 {
     uint32_t rank = root->alloc->type->rank;
     bool by_data = old->modulus || now->modulus, both = old->points && now->points;
+    if (by_data && by_other_ctas(r, old, now))
+        return APART; // the program is left to tell them apart
     if (both && by_data && (old->modulus != now->modulus || old->base != now->base || !now->base))
         return APART; // tir_sync_may_meet says more
     if (both)
@@ -137,7 +145,7 @@ static enum meeting meeting_of(struct sync_run *r, const struct sync_root *root,
         return MAY_MEET;
     if ((old->points || now->points) && !tir_sync_points_meet(root, old, now, pairs))
         return APART;
-    if (old->async || now->async || by_other_warps(old, now))
+    if (old->async || now->async || by_other_warps(old, now) || by_other_ctas(r, old, now))
         return MEET;
     if ((!old->points && !old->layout) || (!now->points && !now->layout) || is_elected(old) ||
         is_elected(now))
@@ -154,7 +162,7 @@ static void note_may_meet(struct sync_run *r, const struct sync_record *old,
 {
     const bool reads = old->access == SYNC_READ || now->access == SYNC_READ;
     const bool indexed = tir_sync_is_indexed(old->by) || tir_sync_is_indexed(now->by);
-    if (!reads && (r->p->by_hand || old->by == now->by || !indexed))
+    if (!reads && !by_other_ctas(r, old, now) && (r->p->by_hand || old->by == now->by || !indexed))
         return;
     tir_sync_unchecked(r->p, now->by,
                        tir_str_format(r->p->cx->scratch,
@@ -182,11 +190,37 @@ static void note_looks_ahead(struct sync_run *r, const struct sync_record *old,
                            .ptr);
 }
 
+// Two CTAs may store one value to one place.
+static bool may_be_meant(const struct sync_run *r, const struct sync_record *old,
+                         const struct sync_record *now)
+{
+    return by_other_ctas(r, old, now) && old->access == SYNC_WRITE && now->access == SYNC_WRITE;
+}
+
+static void note_two_ctas(struct sync_run *r, const struct sync_record *old,
+                          const struct sync_record *now)
+{
+    if (old->by == now->by && bitset_has(&r->p->stored_by_all, now->by->id)) // it is said
+        return;
+    tir_sync_unchecked(r->p, now->by,
+                       tir_str_format(r->p->cx->scratch,
+                                      "the order of CTAs: another one of the cluster stores to the "
+                                      "same place by %s of line %u",
+                                      tir_sync_name_of(old->by), tir_sync_line(r->p, old->by))
+                           .ptr);
+}
+
+// The accesses of all CTAs that are compared.
+static struct sync_shadow *shadow_of(const struct sync_run *r, const struct sync_buffer *b)
+{
+    return &r->shadows[(r->p->has_peers ? 0 : b->cta) * r->p->roots.len + b->root];
+}
+
 void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
                             const struct sync_buffer *b, const struct sync_record *now)
 {
     const struct sync_root *root = &r->p->roots.at[b->root];
-    struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + b->root];
+    struct sync_shadow *s = shadow_of(r, b);
     uint32_t kept = 0;
     if (!now->points && tir_sync_is_empty_box(&now->box, root->alloc->type->rank) &&
         !tir_sync_moves(r->p, now->by))
@@ -194,7 +228,9 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
     tir_sync_compare_rests(r, who, root, s, now);
     for (uint32_t i = 0; i < s->records.len; i++) {
         struct sync_record *old = &s->records.at[i];
-        tir_sync_note_unordered(r, who, root, old, now);
+        const bool is_peer = by_other_ctas(r, old, now);
+        if (!is_peer)
+            tir_sync_note_unordered(r, who, root, old, now);
         if (!tir_sync_boxes_meet(&old->box, &now->box, root->alloc->type->rank)) {
             if (kept++ != i)
                 s->records.at[kept - 1] = *old;
@@ -204,13 +240,15 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
         enum meeting meeting = pairs ? meeting_of(r, root, old, now, pairs) : APART;
         if (meeting == MEET && looks_ahead(r, old, now)) {
             note_looks_ahead(r, old, now);
+        } else if (meeting == MEET && may_be_meant(r, old, now)) {
+            note_two_ctas(r, old, now);
         } else if (meeting == MEET) {
             tir_sync_report(r, who, b->root, b->root, old, now);
             return;
         }
         if (meeting == MAY_MEET)
             note_may_meet(r, old, now);
-        if (pairs && (old->base != now->base || !now->base) &&
+        if (pairs && !is_peer && (old->base != now->base || !now->base) &&
             tir_sync_may_meet(r, root, old, now, pairs))
             tir_sync_unchecked(r->p, now->by, SYNC_BY_DATA);
         if (tir_sync_is_superseded(r, who, root, old, now))

@@ -34,6 +34,19 @@ struct sync_linear tir_sync_cta(struct sync_ask *a, uint32_t axis)
     return cta;
 }
 
+// The number of a CTA in its cluster.
+static struct sync_linear rank_of(struct sync_ask *a)
+{
+    struct sync_linear rank = constant(0);
+    for (uint32_t axis = 3; axis-- > 0;) {
+        const int64_t share = TIR_MAX(a->p->f->cluster[axis], 1);
+        rank = plus(a, constant(0), rank, share);
+        if (share > 1)
+            rank = plus(a, rank, tir_sync_rest_of(a, tir_sync_cta(a, axis), share), 1);
+    }
+    return rank;
+}
+
 // Of a special register.
 struct sync_linear tir_sync_place_of(struct sync_ask *a, const struct tir_inst *inst)
 {
@@ -53,7 +66,7 @@ struct sync_linear tir_sync_place_of(struct sync_ask *a, const struct tir_inst *
     case TIR_OP_CLUSTER_SIZE:
         return constant(share);
     case TIR_OP_CTA_RANK:
-        return unknown(a, 0, a->p->ctas - 1, 0);
+        return rank_of(a);
     default:
         break;
     }

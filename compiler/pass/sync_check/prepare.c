@@ -501,6 +501,15 @@ bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, 
     return false;
 }
 
+// Loops of which the CTAs of a cluster share each tile.
+static bool has_tiles(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TILES)
+            return true;
+    return false;
+}
+
 bool tir_sync_prepare(struct sync_program *p)
 {
     struct tir_func *f = p->f;
@@ -541,6 +550,7 @@ bool tir_sync_prepare(struct sync_program *p)
     uint64_t ctas =
         (uint64_t)TIR_MAX(f->cluster[0], 1) * TIR_MAX(f->cluster[1], 1) * TIR_MAX(f->cluster[2], 1);
     p->ctas = (uint32_t)TIR_MIN(ctas, SYNC_CTAS + 1);
+    p->has_peers = p->ctas > 1 && f->grid_count && !has_tiles(f);
     p->has_pairs = tir_has_pairs(f);
     p->visited = bitset_new(p->cx->scratch, f->inst_count);
     p->needed = bitset_new(p->cx->scratch, f->value_count);

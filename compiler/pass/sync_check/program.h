@@ -83,6 +83,7 @@ struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     const struct tir_inst **assumes; // the assume_sync that covers an instruction, by id; or NULL
+    struct bitset stored_by_all;     // stores that are unchecked as several CTAs make them, by id
     const struct tir_inst *orders;   // PTX or a spin that may order other accesses, or NULL
     const struct tir_inst *flags;    // what may order accesses of tensors beside barriers, or NULL
     bool by_hand;                 // the program, or roles, order accesses; else barriers of passes
@@ -129,6 +130,7 @@ struct sync_program {
     int64_t cycle;             // rounds after which all those remainders repeat; 0: too many
     int64_t threshold;         // rounds after which their comparisons stay, except in the last ones
     uint32_t ctas;             // of a cluster that are replayed
+    bool has_peers;            // what they do to tensors is compared
     uint32_t role_count;
     uint32_t threads; // of a CTA
     int64_t depth;    // slots of the deepest ring
@@ -282,6 +284,9 @@ bool tir_sync_may_share(const struct sync_part *x, const struct sync_part *y);
 
 // ctas.c: stores to one place by several CTAs along an axis of the grid are unchecked.
 void tir_sync_find_stores_of_all(struct sync_program *p);
+// So are those that two may make to one place.
+struct sync_setting;
+void tir_sync_ask_for_ctas(struct sync_program *p, const struct sync_setting *near);
 
 // carried.c: which stores to tensors depend on how tiles are given to CTAs.
 void tir_sync_find_carried(struct sync_program *p);

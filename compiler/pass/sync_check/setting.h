@@ -53,6 +53,7 @@ struct sync_goal {
     bool goes_on; // ROUNDS_OR_MORE, BLOCK: and the loops around it run another round
     const struct tir_inst *again; // ROUNDS_OR_MORE: and so in a later round of this for; or NULL.
                                   // MEET, TOUCH: the second spot in a later round of it
+    bool by_two; // TOUCH: the second spot in a cluster, or a CTA, further on along the axis
     // MEET, by threads as `number` says (enum sync_meeting); TOUCH: 1 + 2 * d or 2 + 2 * d, and the
     // first one begins behind the other along dimension d, or before it.
     const struct sync_spot *spots[2]; // SLOT has one

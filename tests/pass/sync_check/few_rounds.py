@@ -42,7 +42,7 @@ BOUNDS = {
     "negative of a float": ("F: f32[1]", "0 - i64(F[0] * 2.5 - 7.0)"),
 }
 
-HEAD = """kernel k(X: f32[M], {params}D: i32[9], z: i64, Y: out f32[128]) grid({ctas}) threads({threads})
+HEAD = """kernel k(X: f32[M], {params}D: i32[9], z: i64, Y: out f32[{ctas}, 128]) grid({ctas}) threads({threads})
 {{
     shared s: f32[2, 128];
     {mbarriers}
@@ -56,7 +56,7 @@ SHAPES = {
     for m in range(0, END, 32) {
         s[0, t] = X[t];
         bar_sync();
-        Y[t] = s[0, 127 - t];
+        Y[cta_id(), t] = s[0, 127 - t];
         bar_sync(); // needed
     }
 """),
@@ -66,7 +66,7 @@ SHAPES = {
     while m < end {
         s[0, t] = X[t];
         bar_sync();
-        Y[t] = s[0, 127 - t];
+        Y[cta_id(), t] = s[0, 127 - t];
         bar_sync(); // needed
         m += 32;
     }
@@ -79,7 +79,7 @@ SHAPES = {
             copy_async(s[b], X[m:+128], mbar = full[b], engine = tma);
         }
         wait(full[b], b.phase);
-        Y[t] = s[b, 127 - t];
+        Y[cta_id(), t] = s[b, 127 - t];
         fence(async_shared);
         bar_sync(); // needed
         b.advance();
@@ -99,7 +99,7 @@ SHAPES = {
         var b: stage(2);
         for m in range(0, END, 32) {
             wait(full[b], b.phase);
-            Y[t] = s[b, 127 - t];
+            Y[cta_id(), t] = s[b, 127 - t];
             fence(async_shared);
             arrive(empty[b]);
             b.advance();
@@ -112,7 +112,7 @@ SHAPES = {
         if m >= end { break; }
         s[0, t] = X[t];
         bar_sync();
-        Y[t] = s[0, 127 - t];
+        Y[cta_id(), t] = s[0, 127 - t];
         bar_sync(); // needed
     }
 """),
@@ -133,7 +133,7 @@ SHAPES = {
         for m in range(0, M, 32) {
             if m >= end { break; }
             wait(full[b], b.phase);
-            Y[t] = s[b, 127 - t];
+            Y[cta_id(), t] = s[b, 127 - t];
             fence(async_shared);
             arrive(empty[b]);
             b.advance();
@@ -144,7 +144,7 @@ SHAPES = {
     for m in range(0, END, 32) {
         s[0, t] = X[t];
         bar_sync();
-        for j in range(0, i64(D[3]) - i64(D[2])) { Y[t] = s[0, 127 - t]; }
+        for j in range(0, i64(D[3]) - i64(D[2])) { Y[cta_id(), t] = s[0, 127 - t]; }
         bar_sync(); // needed
     }
 """),
@@ -152,7 +152,7 @@ SHAPES = {
     for i in range(i64(D[5]), i64(D[6]) & 1023, 512) {
         s[0, t] = X[t];
         bar_sync();
-        for m in range(0, END, 32) { Y[t] = s[0, 127 - t]; }
+        for m in range(0, END, 32) { Y[cta_id(), t] = s[0, 127 - t]; }
         bar_sync(); // needed
     }
 """),
