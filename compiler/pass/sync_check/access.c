@@ -139,6 +139,8 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
         return;
     struct sync_buffer b;
     tir_sync_view(who->agent, inst, of, &b);
+    if (tensor)
+        tir_sync_note_reach(r, who, inst);
     const bool anywhere = tir_sync_reads_anywhere(r->p, inst);
     if (anywhere) {
         b.box = of->box;

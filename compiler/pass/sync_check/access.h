@@ -32,4 +32,8 @@ void tir_sync_store_bulk(struct sync_run *r, const struct sync_who *who,
 void tir_sync_product_op(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst);
 
+// reach.c: how far into a tensor that is.
+void tir_sync_note_reach(struct sync_run *r, const struct sync_who *who,
+                         const struct tir_inst *inst);
+
 #endif

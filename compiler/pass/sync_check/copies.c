@@ -208,6 +208,7 @@ static void touch_tensor(struct sync_run *r, const struct sync_who *who,
     struct sync_buffer part;
     const struct sync_buffer *all = tir_sync_value(r, who->agent, tensor).buffer;
     tir_sync_view(who->agent, inst, all, &part);
+    tir_sync_note_reach(r, who, inst);
     const bool is_of_pixels = inst->op == TIR_OP_COPY_ASYNC && tir_copies_pixels(inst);
     if (is_of_pixels) // from there on
         part = *all;

@@ -60,19 +60,23 @@ static bool is_number(const struct sync_program *p, uint32_t arg)
 }
 
 // Numbers that only say where in a tensor something is, at its beginning, where most of them meet;
-// and tensors of single elements so large that what they and rounds are further on by is inside.
+// and tensors so large that what threads of replays so far have touched is inside, and of single
+// elements what they and rounds are further on by.
 static enum sync_outcome replay_low(struct sync_plan *s)
 {
     bool any = false;
     tir_plan_set_args(s, s->p->depth, tir_plan_waves_of(s, s->p->depth));
     for (uint32_t i = 0; i < s->p->f->body->arg_count; i++) {
         const bool is_extent = i >= s->p->f->param_count;
-        if (s->p->args[i].loops || s->p->args[i].outer ||
-            !(is_extent ? s->p->has_single : is_number(s->p, i)))
+        if (s->p->args[i].loops || s->p->args[i].outer || (!is_extent && !is_number(s->p, i)))
             continue;
         const int64_t granule = TIR_MAX(s->p->args[i].granule, 1);
-        s->setting.args[i] = is_extent ? tir_ceil_div(LARGE, granule) * granule : 0;
-        any = true;
+        if (!is_extent)
+            s->setting.args[i] = 0;
+        else if (s->p->has_single)
+            s->setting.args[i] =
+                TIR_MAX(s->setting.args[i], tir_ceil_div(LARGE, granule) * granule);
+        any |= !is_extent || s->p->has_single || s->p->args[i].reach > 4 * (int64_t)s->p->threads;
     }
     return any ? tir_plan_replay(s, 2 * s->p->depth + 2) : SYNC_GOING; // with few tiles
 }

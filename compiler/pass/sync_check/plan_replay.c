@@ -165,7 +165,8 @@ void tir_plan_set_args(struct sync_plan *s, int64_t rounds, int64_t waves)
             s->setting.args[i] = granule * waves;
             waves = 1; // of rows * columns one is enough
         } else {       // of a dimension each thread has elements
-            int64_t least = i < p->f->param_count ? 0 : 4 * (int64_t)p->threads;
+            int64_t least =
+                i < p->f->param_count ? 0 : TIR_MAX(4 * (int64_t)p->threads, p->args[i].reach);
             s->setting.args[i] = TIR_MAX(granule * 4, tir_ceil_div(least, granule) * granule);
         }
     }

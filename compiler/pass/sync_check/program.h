@@ -144,6 +144,7 @@ struct sync_program {
         int64_t granule;
         bool loops; // decides how often loops run that have no other in them
         bool outer; // or those that have
+        int64_t reach; // of an extent: where what threads touch of tensors ends (reach.c)
     } * args;       // by index in the kernel's block
     VEC(struct sync_unchecked) unchecked;
     VEC(struct sync_assumed) assumed;
