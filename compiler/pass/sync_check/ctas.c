@@ -43,7 +43,7 @@ static uint32_t told_apart(const struct tir_inst *inst, uint32_t axis)
     }
 }
 
-// The values that say where and whether it stores.
+// The values that say where and whether it loads or stores.
 static struct bitset deciding(struct sync_program *p, const struct tir_inst *store)
 {
     VEC(struct tir_value *) values = {0};
@@ -120,6 +120,31 @@ static bool is_by_data(struct sync_program *p, const struct tir_inst *store)
                 told_apart(inst, UINT32_MAX) == ALL)
                 return true;
     return false;
+}
+
+// Do arguments, or what else replays do not go through, decide about an access?
+static bool is_open(struct sync_program *p, const struct tir_inst *access)
+{
+    const struct tir_block *body = p->f->body;
+    const struct bitset slice = deciding(p, access);
+    bool open = is_by_data(p, access);
+    for (uint32_t i = 0; i < body->arg_count; i++)
+        open |= bitset_has(&slice, body->args[i]->id);
+    return open;
+}
+
+// Is there one cluster, of which replays have all CTAs, and the same is done to the tensor in each?
+bool tir_sync_has_one_cluster(struct sync_program *p, const struct tir_value *tensor)
+{
+    if (!p->has_peers)
+        return false;
+    for (uint32_t axis = 0; axis < p->f->grid_count; axis++)
+        if (several(p, axis) & CLUSTERS)
+            return false;
+    tir_foreach_inst(inst, p->f)
+        if (tir_ops[inst->op].has_ref && tir_ref_base(inst) == tensor && is_open(p, inst))
+            return false;
+    return true;
 }
 
 // Loops of which the program does not say which CTA has which round, and barriers of the grid.

@@ -533,6 +533,11 @@ bool tir_sync_prepare(struct sync_program *p)
     if (p->assumes)
         find_assumed(p, f->body, NULL);
     tir_sync_find_waits(p);
+    p->threads = TIR_MAX(f->threads, SYNC_LANES);
+    uint64_t ctas =
+        (uint64_t)TIR_MAX(f->cluster[0], 1) * TIR_MAX(f->cluster[1], 1) * TIR_MAX(f->cluster[2], 1);
+    p->ctas = (uint32_t)TIR_MIN(ctas, SYNC_CTAS + 1);
+    p->has_peers = p->ctas > 1 && f->grid_count && !has_tiles(f);
     p->by_hand |= f->grid_count > 0;
     p->memories = 1;
     p->tensors = bitset_new(p->cx->scratch, f->value_count);
@@ -546,11 +551,6 @@ bool tir_sync_prepare(struct sync_program *p)
         any |= p->roots.at[i].is_tensor;
     if (!any)
         return false;
-    p->threads = TIR_MAX(f->threads, SYNC_LANES);
-    uint64_t ctas =
-        (uint64_t)TIR_MAX(f->cluster[0], 1) * TIR_MAX(f->cluster[1], 1) * TIR_MAX(f->cluster[2], 1);
-    p->ctas = (uint32_t)TIR_MIN(ctas, SYNC_CTAS + 1);
-    p->has_peers = p->ctas > 1 && f->grid_count && !has_tiles(f);
     p->has_pairs = tir_has_pairs(f);
     p->visited = bitset_new(p->cx->scratch, f->inst_count);
     p->needed = bitset_new(p->cx->scratch, f->value_count);

@@ -251,7 +251,8 @@ void tir_sync_find_tensors(struct sync_program *p)
         if ((!p->flags || p->by_hand) && (!only_stored || by_threads || sent))
             add_tensor(p, v, only_stored);
         if ((loads || copied) && (stores || sent || atomics) && !is_alone(p->f) &&
-            !tiles_keep_apart(p, v) && !tir_sync_phases_keep_apart(p, v))
+            !tiles_keep_apart(p, v) && !tir_sync_has_one_cluster(p, v) &&
+            !tir_sync_phases_keep_apart(p, v))
             tir_sync_unchecked_at(
                 p, p->f->span,
                 tir_str_format(p->f->module->arena,
