@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Right explicit kernels, drawn at random, by protocols of several steps: see kernels.py for the form.
 
-Work of CTAs that have not started, barriers of the grid, chains of roles, CTAs of a cluster that hand on to the next one, tiles that
-go to rows and columns of a cluster, tensor memory under two types, and sums that copies add to a tensor.
+Work of CTAs that have not started, for one CTA and for a cluster, barriers of the grid, chains of roles, CTAs of a cluster that hand on
+to the next one, in shared memory and in tensors, or by flags there, tiles that go to rows and columns of a cluster, tensor memory under
+two types and up to its end, and sums that copies add to a tensor.
 """
 
 import kernels
@@ -60,6 +61,93 @@ def steal_roles(rng):
     lines = [line.replace(f"role math warps({warps})", f"role math warps({warps}) first(4)") for line in lines]
     lines = [line.replace("let me = tid()", "let me = (tid() - 128)") for line in lines]
     return kernel("steal_roles", f"X: f32[P, {rows}], Y: out f32[P, {rows}]", "grid(P)", lines, [f"P={tiles}"], rng.choice(BLACKWELL))
+
+
+def steal_together(rng):
+    """The CTAs of a cluster go on with the work of another one: the first asks for all, when all have read the last response."""
+    ctas, tiles, threads, slots = rng.choice([2, 4]), rng.randrange(1, 6), rng.choice([32, 64]), rng.choice([1, 1, 2])
+    by_sync = slots == 1 and rng.random() < 0.5
+    # Who has read the response tells the first CTA, by an arrival, or all meet.
+    free = ["cluster_sync();"] if by_sync else ["bar_sync();", "if tid() == 0 { arrive(taken[s], cta = 0); }"]
+    before = [] if by_sync else ["if tid() == 0 && me == 0 { wait(taken[s], 1 - s.phase); }"]
+    ask = [*before, "if tid() == 0 {", "    expect_tx(full[s], bytes(response[s]));",
+           "    if me == 0 { try_cancel(response[s], full[s], multicast = 1); }", "}"]
+    at = f"[i64(t) / {ctas}, me * {threads} + tid()]"
+    work = [f"Y{at} = X{at} * 2.0;"]
+    early = rng.random() < 0.5
+    body = [*(ask if early else []), *work, *([] if early else ask), "wait(full[s], s.phase);", "t = first_ctaid(response[s]);",
+            "fence(async_shared);", *free, "s.advance();"]
+    lines = [f"shared response: u32[{slots}, 4];", f"mbarrier full[{slots}] arrivals(1);", f"mbarrier taken[{slots}] arrivals({ctas});",
+             "let me = cta_rank();", "var t = cta_id() - me;", f"var s: stage({slots}, phase = 0);", "cluster_sync();",
+             "while t >= 0 {", *indented(body), "}", *([] if by_sync else ["cluster_sync();"])]
+    return kernel("steal_together", f"X: f32[P, {ctas * threads}], Y: out f32[P, {ctas * threads}]",
+                  f"grid({ctas} * P) cluster({ctas}) threads({threads})", lines, [f"P={tiles}"], rng.choice(BLACKWELL))
+
+
+def told_in_tensors(rng):
+    """The CTAs of a cluster leave something in a tensor for each other and meet, or set a flag there."""
+    ctas, rounds, threads = rng.choice([2, 4]), rng.randrange(1, 4), rng.choice([32, 64])
+    peer = rng.choice([f"(me + 1) % {ctas}", "(me ^ 1)"])
+    slots = rng.choice([1, 2])
+    tiles = rng.random() < 0.4
+    at = f"(r * {ctas} + {{}}) * {threads}" if slots == 2 else f"{{}} * {threads}"
+    mine, other = at.format("me"), at.format(peer)
+    body = ([f"A[{mine}:+{threads}] = X[r * {threads}:+{threads}] + f32(me);", "cluster_sync();", f"sum += A[{other}:+{threads}] * 0.5;"] if tiles else
+            [f"A[{mine} + tid()] = X[r * {threads} + tid()] + f32(me);", "cluster_sync();", f"sum += A[{other} + ({permuted(rng, threads)})];"])
+    lines = ["let me = cta_rank();", f"var sum: f32[{threads}] = 0;" if tiles else "var sum: f32 = 0;", f"for r in range(0, i32({rounds})) {{",
+             *indented([*body, *(["cluster_sync();"] if slots == 1 else [])]), "}",
+             f"Y[me * {threads}:+{threads}] = sum;" if tiles else f"Y[me * {threads} + tid()] = sum;"]
+    return kernel("told_in_tensors", "X: f32[N], A: inout f32[M], Y: out f32[L]", f"grid({ctas}) threads({threads}) cluster({ctas})", lines,
+                  [f"N={rounds * threads}", f"M={rounds * ctas * threads}", f"L={ctas * threads}", "A=zeros"])
+
+
+def in_parts(rng):
+    """The CTAs of a cluster store parts of one place after each other, in shared memory of the first one or in a tensor."""
+    ctas, threads = rng.choice([2, 4]), rng.choice([32, 64])
+    step = rng.choice([8, 16, threads])
+    in_shared = rng.random() < 0.5
+    to = "remote(s, 0)" if in_shared else "Y"
+    meets = step < threads
+    one = f"{to}[{step} * me + tid()] = X[{threads} * me + tid()];"
+    lines = [f"shared s: f32[{ctas * threads}];"] if in_shared else []
+    lines += ["let me = cta_rank();", "cluster_sync();"]
+    if meets:
+        for c in range(ctas):
+            lines += [f"if me == {c} {{ {one} }}", "cluster_sync();"]
+    else:
+        lines += [one, "cluster_sync();"]
+    if in_shared:
+        lines += [f"if me == 0 {{ for c in range(0, i32({ctas})) {{ Y[c * {threads} + tid()] = s[c * {threads} + tid()]; }} }}"]
+        if meets:  # what nobody wrote
+            lines.insert(3, f"if me == 0 {{ for c in range(0, i32({ctas})) {{ s[c * {threads} + tid()] = 0.0; }} }}")
+            lines.insert(4, "cluster_sync();")
+    return kernel("in_parts", "X: f32[N], Y: inout f32[N]", f"grid({ctas}) threads({threads}) cluster({ctas})", lines,
+                  [f"N={ctas * threads}", "Y=zeros"])
+
+
+def last_sums(rng):
+    """The last products are in flight until a CTA, or a pair of them, ends: who waits for them, and who tells whom, differs."""
+    rounds, pair = rng.randrange(1, 4), rng.random() < 0.5
+    ctas = 2 if pair else 1
+    rows, cols = 128, rng.choice([32, 64])
+    group, all_of = (" cta_group(2)", ", ctas = 3") if pair else ("", "")
+    one = "tid() == 0 && me == 0" if pair else "tid() == 0"
+    meet = "cluster_sync();" if pair else "bar_sync();"
+    by_all = rng.random() < 0.5
+    body = [f"store(a, A[(r * {ctas} + me) * {rows}:+{rows}, 0:+64]);", f"store(b, B[(r * {ctas} + me) * {cols // ctas}:+{cols // ctas}, 0:+64]);",
+            "fence(async_shared);", meet, "fence(after_thread_sync);", f"if {one} {{", "    gemm_async(acc, a, b.T, accumulate = r > 0);",
+            f"    commit(done{all_of});", "}",
+            *(["wait(done, i32(r) % 2);"] if by_all else ["if warpid() == 0 { wait(done, i32(r) % 2); }", "bar_sync();"]),
+            "fence(after_thread_sync);"]
+    if rng.random() < 0.7:
+        body += [f"Y[(r * {ctas} + me) * {rows}:+{rows}, 0:+{cols}] = acc[0:+{rows}, 0:+{cols}];", "fence(before_thread_sync);"]
+    body += [meet]
+    lines = [f"shared a: bf16[{rows}, 64] in swizzle(128);", f"shared b: bf16[{cols // ctas}, 64] in swizzle(128);", "mbarrier done arrivals(1);",
+             f"tmem acc: f32[{rows}, {cols}]{group};", "let me = i64(cta_rank());", *(["cluster_sync();"] if pair else []),
+             f"for r in range(0, {rounds}) {{", *indented(body), "}"]
+    return kernel("last_sums", "A: bf16[M, K], B: bf16[N, K], Y: inout f32[M, C]",
+                  f"grid({ctas}) threads(128){f' cluster({ctas})' if pair else ''} where K == 64", lines,
+                  [f"M={rounds * ctas * rows}", f"N={rounds * cols}", "K=64", f"C={cols}", "Y=zeros"], rng.choice(BLACKWELL))
 
 
 def phases(rng):
@@ -191,4 +279,4 @@ def sums_by_copies(rng):
                   [f"N={rounds * 16}", "A=zeros", "Y=zeros"])
 
 
-FAMILIES = [steal, steal_roles, phases, chain_of_roles, around, rows_and_columns, under_two_types, sums_by_copies]
+FAMILIES = [steal, steal_roles, steal_together, told_in_tensors, in_parts, last_sums, phases, chain_of_roles, around, rows_and_columns, under_two_types, sums_by_copies]
