@@ -154,6 +154,35 @@ static void take_other_cta(struct sync_ask *a, uint32_t axis)
     tir_sync_at_least(a, tir_sync_quotient_of(a, tir_sync_cta(a, axis), share), first, 1);
 }
 
+// Barriers of the grid in a loop around both keep all CTAs in one round of it: its counter, if it
+// is `which` of them.
+static bool common_counter(struct sync_ask *a, const struct sync_goal *goal, uint32_t which,
+                           struct sync_linear *out)
+{
+    const struct tir_inst *up = goal->spots[0]->by->block->owner;
+    for (; up; up = up->block->owner) {
+        const struct tir_inst *in = goal->spots[1]->by;
+        while (in && in != up)
+            in = in->block->owner;
+        if (in && up->op == TIR_OP_FOR && tir_sync_meets_grid(up) && !which--) {
+            *out = tir_sync_linear(a, up->regions[0]->args[0]);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_second(struct sync_ask *a, const struct sync_goal *goal)
+{
+    struct sync_linear rounds[4], now;
+    uint32_t count = 0;
+    while (count < TIR_COUNT_OF(rounds) && common_counter(a, goal, count, &rounds[count]))
+        count++;
+    take_other_cta(a, goal->axis);
+    for (uint32_t i = 0; i < count && common_counter(a, goal, i, &now); i++)
+        tir_sync_equal(a, rounds[i], now);
+}
+
 static void demand_touching(struct sync_ask *a, const struct sync_goal *goal)
 {
     struct sync_linear x[TIR_MAX_RANK], y[TIR_MAX_RANK];
@@ -161,7 +190,7 @@ static void demand_touching(struct sync_ask *a, const struct sync_goal *goal)
     if (goal->again)
         tir_sync_go_on(a, goal->again);
     if (goal->by_two)
-        take_other_cta(a, goal->axis);
+        take_second(a, goal);
     const struct sync_part second = demand_part(a, goal->spots[1], y);
     for (uint32_t d = 0; d < first.root->type->rank && !first.vague && !second.vague; d++) {
         const bool fixed = is_number(a, &x[d]) && is_number(a, &y[d]);

@@ -11,8 +11,9 @@
 //
 //     X[16 * cta_id():+32] = z;                // two next to each other do
 //
-// What data decides is left to the program: the CTA that comes last adds up what others left. So are
-// stores between barriers of the grid. Of CTAs of one cluster the order is replayed (global.c).
+// What data decides is left to the program: the CTA that comes last adds up what others left.
+// Stores with a barrier of the grid between them, in the text, are not compared. Of CTAs of one
+// cluster the order is replayed (global.c).
 
 #include "pass/sync_check/sync_check.h"
 
@@ -147,13 +148,33 @@ bool tir_sync_has_one_cluster(struct sync_program *p, const struct tir_value *te
     return true;
 }
 
-// Loops of which the program does not say which CTA has which round, and barriers of the grid.
+bool tir_sync_meets_grid(const struct tir_inst *loop)
+{
+    tir_foreach_inst_within(inst, loop)
+        if (inst->op == TIR_OP_GRID_SYNC)
+            return true;
+    return false;
+}
+
+// Loops of which the program does not say which CTA has which round, or in which round all meet.
 static bool is_left_out(const struct tir_func *f)
 {
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_TILES || inst->op == TIR_OP_GRID_SYNC)
+        if (inst->op == TIR_OP_TILES || (inst->op == TIR_OP_WHILE && tir_sync_meets_grid(inst)))
             return true;
     return !f->grid_count;
+}
+
+// Is there no barrier of the grid from the one to the other, in the text?
+static bool in_one_phase(const struct tir_func *f, const struct tir_inst *x,
+                         const struct tir_inst *y)
+{
+    bool between = false, met = false;
+    tir_foreach_inst(inst, f) {
+        met |= between && inst->op == TIR_OP_GRID_SYNC;
+        between ^= (inst == x) != (inst == y);
+    }
+    return !met;
 }
 
 struct meetings {
@@ -221,7 +242,8 @@ void tir_sync_ask_for_ctas(struct sync_program *p, const struct sync_setting *ne
     vec_foreach(const struct sync_spot, y, &m.found)
         for (const struct sync_spot *x = y; x >= m.found.at; x--) {
             const bool is_said = x == y && bitset_has(&p->stored_by_all, x->by->id);
-            if (is_said || !tir_sync_may_share(x->part, y->part))
+            if (is_said || !tir_sync_may_share(x->part, y->part) ||
+                !in_one_phase(p->f, x->by, y->by))
                 continue;
             if (may_share(&m, x, y) || (x != y && may_share(&m, y, x))) {
                 note(&m, x, y);

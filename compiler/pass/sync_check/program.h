@@ -287,6 +287,7 @@ bool tir_sync_may_share(const struct sync_part *x, const struct sync_part *y);
 void tir_sync_find_stores_of_all(struct sync_program *p);
 // Does a replay have all accesses to the tensor, as there is one cluster and no argument decides?
 bool tir_sync_has_one_cluster(struct sync_program *p, const struct tir_value *tensor);
+bool tir_sync_meets_grid(const struct tir_inst *loop); // a barrier of the grid is in it
 // So are those that two may make to one place.
 struct sync_setting;
 void tir_sync_ask_for_ctas(struct sync_program *p, const struct sync_setting *near);
