@@ -25,7 +25,7 @@ MUTANTS = 8
 
 
 def elsewhere(lines, at):
-    """Another slot, part, place or CTA, or a wider part."""
+    """Another slot, part, place or CTA."""
     line = lines[at]
     if at < 2 or mutate.DECLARES.match(line):
         return []
@@ -33,7 +33,6 @@ def elsewhere(lines, at):
     out += mutate.edits(line, r"(\w+|\)) % (\d+)\b", lambda f: f"({f[1]} + 1) % {f[2]}")
     out += mutate.edits(line, r"\b(0|32):\+(16|32|64)\b", r"16:+\2", r"0:+16")
     out += mutate.edits(line, r"\bctas = (3|5) <<", "ctas = 1 <<", "ctas = 6 <<") + mutate.edits(line, r"\b(cta = )(\(.*?\) % \d+|tid_in_wg\(\))", r"\1 0")
-    out += mutate.edits(line, r":\+(8|16|32|64)\b", lambda f: f":+{2 * int(f[1])}") + mutate.edits(line, r" \* (8|16|32|64)\b", lambda f: f" * {int(f[1]) // 2}")
     return out + mutate.edits(line, r", kind = add", "") + mutate.edits(line, r"\b(me|x|y)\b", "0")
 
 

@@ -116,6 +116,14 @@ def part(lines, at):
     return edits(lines[at], r"\bg \* 64", "(1 - g) * 64", "0")
 
 
+def share(lines, at):
+    """Parts begin nearer to each other than they are long, or are longer, on both sides of a statement."""
+    line = lines[at]
+    out = edits(line, r"(\)|\bme|\br) \* (8|16|32|64|128|256)\b", lambda f: f"{f[1]} * {int(f[2]) // 2}")
+    longer = re.sub(r":\+(8|16|32|64)\b", lambda f: f":+{2 * int(f[1])}", line)
+    return out + ([[longer]] if longer != line and not DECLARES.match(line) else [])
+
+
 def skip(lines, at):
     """Not in every round."""
     line = lines[at]
@@ -126,7 +134,7 @@ def skip(lines, at):
     return [[f"{indent}if {c} {{ {line.strip()} }}"] for c in ("r > 0", "r != 3", "r % 2 == 0")]
 
 
-RULES = [drop, twice, count, parity, scope, cta, slot, who, part, skip]
+RULES = [drop, twice, count, parity, scope, cta, slot, who, part, share, skip]
 
 
 def closes(lines, at):
