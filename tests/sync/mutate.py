@@ -117,11 +117,12 @@ def part(lines, at):
 
 
 def share(lines, at):
-    """Parts begin nearer to each other than they are long, or are longer, on both sides of a statement."""
+    """Parts begin nearer to each other than they are long, or of tensors are longer, on both sides of a statement."""
     line = lines[at]
     out = edits(line, r"(\)|\bme|\br) \* (8|16|32|64|128|256)\b", lambda f: f"{f[1]} * {int(f[2]) // 2}")
     longer = re.sub(r":\+(8|16|32|64)\b", lambda f: f":+{2 * int(f[1])}", line)
-    return out + ([[longer]] if longer != line and not DECLARES.match(line) else [])
+    on_chip = DECLARES.match(line) or re.search(r"\b[a-z]\w*\[[^]]*:\+", line)
+    return out + ([[longer]] if longer != line and not on_chip else [])
 
 
 def skip(lines, at):
