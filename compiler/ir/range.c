@@ -475,6 +475,7 @@ static void learn_conditions(struct tir_ranges *r)
     for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count; i++)
         if (yield->operands[i]->def)
             learn_bound(r, yield->operands[i]->def);
+    walk(r, f->host); // with what they say
 }
 
 struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func *f)

@@ -62,14 +62,21 @@ static struct bitset deciding(struct sync_program *p, const struct tir_inst *sto
     return tir_sync_slice(p, values.at, values.len);
 }
 
-// What of an axis there is more than one of. A grid that arguments give counts as larger.
+// What of an axis there is more than one of, for all that the kernel's conditions say.
 static uint32_t several(const struct sync_program *p, uint32_t axis)
 {
-    int64_t ctas;
+    int64_t least, most;
     const int64_t of_one = TIR_MAX(p->f->cluster[axis], 1);
-    const bool is_one =
-        tir_is_const_int(tir_yield_of(p->f->host)->operands[axis], &ctas) && ctas <= of_one;
-    return (is_one ? 0 : CLUSTERS) | (of_one > 1 ? CTAS_OF_ONE : 0);
+    tir_range_get(p->ranges, tir_yield_of(p->f->host)->operands[axis], &least, &most);
+    return (most <= of_one ? 0 : CLUSTERS) | (of_one > 1 ? CTAS_OF_ONE : 0);
+}
+
+bool tir_sync_is_alone(const struct sync_program *p)
+{
+    uint32_t any = 0;
+    for (uint32_t axis = 0; axis < p->f->grid_count; axis++)
+        any |= several(p, axis);
+    return p->f->grid_count && !any;
 }
 
 static bool keeps_apart(struct sync_program *p, const struct bitset *slice, uint32_t axis)
@@ -117,8 +124,7 @@ static bool is_by_data(struct sync_program *p, const struct tir_inst *store)
     const struct bitset slice = deciding(p, store);
     tir_foreach_inst(inst, p->f)
         for (uint32_t i = 0; i < inst->result_count; i++)
-            if (bitset_has(&slice, inst->results[i]->id) &&
-                told_apart(inst, UINT32_MAX) == ALL)
+            if (bitset_has(&slice, inst->results[i]->id) && told_apart(inst, UINT32_MAX) == ALL)
                 return true;
     return false;
 }

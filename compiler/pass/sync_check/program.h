@@ -142,10 +142,10 @@ struct sync_program {
     uint32_t class_first[SYNC_CLASSES + 1]; // warps; the last is where they end
     struct {
         int64_t granule;
-        bool loops; // decides how often loops run that have no other in them
-        bool outer; // or those that have
+        bool loops;    // decides how often loops run that have no other in them
+        bool outer;    // or those that have
         int64_t reach; // of an extent: where what threads touch of tensors ends (reach.c)
-    } * args;       // by index in the kernel's block
+    } * args;          // by index in the kernel's block
     VEC(struct sync_unchecked) unchecked;
     VEC(struct sync_assumed) assumed;
     uint64_t work, work_limit;
@@ -285,6 +285,8 @@ bool tir_sync_may_share(const struct sync_part *x, const struct sync_part *y);
 
 // ctas.c: stores to one place by several CTAs along an axis of the grid are unchecked.
 void tir_sync_find_stores_of_all(struct sync_program *p);
+// Is there one CTA alone, whatever the arguments?
+bool tir_sync_is_alone(const struct sync_program *p);
 // Does a replay have all accesses to the tensor, as there is one cluster and no argument decides?
 bool tir_sync_has_one_cluster(struct sync_program *p, const struct tir_value *tensor);
 bool tir_sync_meets_grid(const struct tir_inst *loop); // a barrier of the grid is in it

@@ -168,17 +168,6 @@ static bool tiles_keep_apart(const struct sync_program *p, const struct tir_valu
     return true;
 }
 
-// Is there one CTA alone, whatever the arguments?
-static bool is_alone(const struct tir_func *f)
-{
-    const struct tir_inst *yield = tir_yield_of(f->host);
-    int64_t count;
-    bool alone = f->grid_count && !f->cluster[0];
-    for (uint32_t i = 0; alone && i < f->grid_count; i++)
-        alone = tir_is_const_int(yield->operands[i], &count) && count == 1;
-    return alone;
-}
-
 bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst *inst)
 {
     return inst->op == TIR_OP_STORE && !tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type) &&
@@ -250,7 +239,7 @@ void tir_sync_find_tensors(struct sync_program *p)
         by_threads &= !p->flags || statements > 1 || !has_ptx(p->f);
         if ((!p->flags || p->by_hand) && (!only_stored || by_threads || sent))
             add_tensor(p, v, only_stored);
-        if ((loads || copied) && (stores || sent || atomics) && !is_alone(p->f) &&
+        if ((loads || copied) && (stores || sent || atomics) && !tir_sync_is_alone(p) &&
             !tiles_keep_apart(p, v) && !tir_sync_has_one_cluster(p, v) &&
             !tir_sync_phases_keep_apart(p, v))
             tir_sync_unchecked_at(
