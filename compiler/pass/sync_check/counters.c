@@ -7,11 +7,12 @@
 // result changes once, a fixed number of rounds before the end, as in short loops, or at a fixed
 // round (k < 640), beyond which the replay then goes. If a counter chooses among slots (k / 64 % 2)
 // or rounds (k % 1024 != 77), its remainder is part of the state, and the replay goes on until the
-// remainder recurs.
+// remainder recurs. A counter that is an index as it is, or with something added (s[a + k]), goes
+// on to where the buffer ends: from there on nothing is accessed.
 
 #include "pass/sync_check/sync_check.h"
 
-enum { MOST_ROUNDS = 4096, MOST_PERIOD = 1 << 20, MOST_CYCLE = 1024 };
+enum { MOST_ROUNDS = 4096, MOST_PERIOD = 1 << 20, MOST_CYCLE = 1024, MOST_PLACES = 256 };
 
 struct family { // the values that follow a loop's counter, up or down
     struct sync_program *p;
@@ -367,6 +368,46 @@ static bool note_remainder(struct family *f, const struct tir_inst *inst)
     return f->period;
 }
 
+// By how much the counter goes up in each round, at least; 0: that is not known.
+static int64_t least_step(const struct family *f)
+{
+    int64_t step;
+    if (f->carried >= 0)
+        return f->has_sums && f->step.has_low ? f->step.low : 0;
+    return tir_is_const_int(f->loop->operands[TIR_FOR_STEP], &step) ? step : 1;
+}
+
+static bool has_no_sign(const struct family *f, const struct tir_value *v)
+{
+    return tir_range_has_no_sign(f->p->ranges, v);
+}
+
+// Is operand i of inst an index that is not negative and goes up with each round, so that it leaves
+// a buffer on the chip for good? Then the replay goes beyond. It is taken not to wrap.
+static bool note_leaving(const struct family *f, const struct tir_inst *inst, uint32_t i)
+{
+    const bool accesses =
+        inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+    const struct tir_value *v = inst->operands[i];
+    const uint32_t begin =
+        f->carried < 0 ? (uint32_t)TIR_FOR_BEGIN : lead_of(f->loop) + (uint32_t)f->carried;
+    if (!accesses || !has_no_sign(f, f->loop->operands[begin]))
+        return false;
+    const struct tir_type *t = tir_ref_base(inst)->type;
+    const int64_t d = (int64_t)i - (tir_ref_indices(inst) - inst->operands);
+    if (d < 0 || d >= t->rank || t->shape[d] > MOST_PLACES || least_step(f) < 1)
+        return false;
+    for (; !is_seed(f, v); v = member_of(f, v->def)) {
+        const struct tir_inst *def = v->def;
+        const bool first = def->operands[0] == member_of(f, def);
+        if (def->op != TIR_OP_CAST &&
+            !(def->op == TIR_OP_ADD && has_no_sign(f, def->operands[first])))
+            return false;
+    }
+    f->p->threshold = TIR_MAX(f->p->threshold, t->shape[d]);
+    return true;
+}
+
 static bool only_compared(struct family *f)
 {
     tir_foreach_inst(inst, f->p->f) {
@@ -389,7 +430,7 @@ static bool only_compared(struct family *f)
         for (uint32_t i = 0; i < inst->operand_count; i++) {
             const struct tir_value *v = inst->operands[i];
             if (v && v->kind != TIR_VALUE_CONST && bitset_has(&f->has, v->id) &&
-                matters(f, inst, i))
+                matters(f, inst, i) && !note_leaving(f, inst, i))
                 return false;
         }
     }

@@ -114,6 +114,21 @@ static bool goes_round(struct sync_program *p, const struct sync_part *part, uin
     return false;
 }
 
+// Is it a sum of what arguments, and rounds, count? Then arguments move all that goes round alike.
+static bool is_sum(const struct tir_value *v)
+{
+    const struct tir_inst *inst = v->kind == TIR_VALUE_RESULT ? v->def : NULL;
+    const struct tir_inst *owner = inst || v->kind == TIR_VALUE_CONST ? NULL : v->block->owner;
+    if (!inst)
+        return !owner || (owner->op == TIR_OP_FOR && !v->index);
+    if (inst->op != TIR_OP_ADD && inst->op != TIR_OP_SUB && inst->op != TIR_OP_CAST)
+        return false;
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (!is_sum(inst->operands[i]))
+            return false;
+    return true;
+}
+
 // Parts that are no slots of a ring are asked for where they meet (plan_meet.c).
 static void find_in_part(struct slots *s, uint32_t i, uint32_t d)
 {
@@ -122,15 +137,17 @@ static void find_in_part(struct slots *s, uint32_t i, uint32_t d)
     const struct sync_part *part = spot->part;
     const int64_t count = part->size[d] == 1 ? part->root->type->shape[d] : 0;
     const bool moves = count && is_moved(s, part, part->at[d], part->count[d]);
-    bool few = false;
+    bool few = false, sums = true;
     if (count && count <= MOST_SLOTS) {
         if (moves && !is_asked_before(p, i, part, d))
             add(s, (struct sync_goal){.kind = SYNC_SLOT, .spots = {spot}, .axis = d}, count);
         return;
     }
-    for (uint32_t k = 0; k < part->count[d]; k++)
+    for (uint32_t k = 0; k < part->count[d]; k++) {
         few |= add_rests(s, spot, part->at[d][k]);
-    if (moves && !few && goes_round(p, part, d))
+        sums &= is_sum(part->at[d][k]);
+    }
+    if (moves && !few && !sums && goes_round(p, part, d))
         refuse(s, spot->by);
 }
 
