@@ -156,13 +156,24 @@ static enum meeting meeting_of(struct sync_run *r, const struct sync_root *root,
     return meet ? MEET : APART;
 }
 
-// It is said if that cannot be told. What a program orders itself it may also store in any order.
+// Do a mask or an index tile say which elements it stores?
+static bool is_in_part(const struct tir_inst *inst)
+{
+    return tir_sync_is_indexed(inst) ||
+           (inst->op == TIR_OP_STORE && inst->operands[TIR_STORE_MASK]);
+}
+
+// It is said if that cannot be told. Of one statement in several rounds it may be meant, and so may
+// be what data gives a place.
 static void note_may_meet(struct sync_run *r, const struct sync_record *old,
                           const struct sync_record *now)
 {
     const bool reads = old->access == SYNC_READ || now->access == SYNC_READ;
     const bool indexed = tir_sync_is_indexed(old->by) || tir_sync_is_indexed(now->by);
-    if (!reads && !by_other_ctas(r, old, now) && (r->p->by_hand || old->by == now->by || !indexed))
+    const bool in_part = is_in_part(old->by) || is_in_part(now->by);
+    const bool any_order =
+        old->by == now->by || (r->p->f->grid_count ? !in_part : r->p->by_hand || !indexed);
+    if (!reads && !by_other_ctas(r, old, now) && any_order)
         return;
     tir_sync_unchecked(r->p, now->by,
                        tir_str_format(r->p->cx->scratch,
