@@ -23,7 +23,8 @@ struct lower {
     bool tiles_differ;            // in length: a persistent grid walks every second round backwards
     bool copies_by_registers;     // a copy_async has become loads and stores
     bool has_pairs;               // tensor memory belongs to pairs of CTAs
-    bool swizzles_by_bits; // addresses of swizzled buffers are made of a thread's bits (walk_linear.c)
+    bool
+        swizzles_by_bits; // addresses of swizzled buffers are made of a thread's bits (walk_linear.c)
     struct tir_value *tmem_base; // of the allocation in tensor memory; NULL: no buffer is there
     struct tir_map in_flight;    // result of a gemm_async -> struct lower_operands
     struct tir_map reduced;      // operand of a reduction -> struct lower_reduced (tmem.h)
