@@ -8,15 +8,21 @@
 //     let x: f32[2, 1024] in S[(2, 2, 4, 32, 4) : (8, 4, 1@warpid, 1@laneid, 1)] = load(...);
 //     let w: f32[1024] in S[(2, 4, 32, 4) : (4, 1@warpid, 1@laneid, 1)] = load(W[0:+1024]);
 
+#include "ir/follow.h"
 #include "pass/layout/layout.h"
 #include "pass/layout/staging.h"
 
-// Is v loaded, or computed from a loaded tile alone?
-static bool is_loaded(const struct tir_value *v)
+// Counts the loaded tiles that v is computed from, element by element, each of them once.
+static enum tir_answer count_load(void *user, struct tir_value *v)
 {
-    while (v->def && v->def->operand_count == 1)
-        v = v->def->operands[0];
-    return v->def && v->def->op == TIR_OP_LOAD;
+    uint32_t *loads = user;
+    const struct tir_inst *def = tir_type_is_tile(v->type) ? v->def : NULL;
+    if (!def)
+        return TIR_YES;
+    *loads += def->op == TIR_OP_LOAD;
+    bool passes_on =
+        tir_is_elementwise(def) || def->op == TIR_OP_RESHAPE || def->op == TIR_OP_PERMUTE;
+    return passes_on ? TIR_IF_OPERANDS : TIR_YES;
 }
 
 // Is more loaded that all lines of a tile like t along the dimension share, such as weights, than
@@ -24,10 +30,13 @@ static bool is_loaded(const struct tir_value *v)
 static bool shares_lines(const struct solver *s, const struct tir_type *t, uint32_t along)
 {
     uint32_t shared = 0, own = 0;
+    struct tir_follow follow;
+    tir_follow_init(&follow, s->cx->scratch, count_load, &shared);
     vec_foreach(struct tir_inst *, it, &s->broadcasts) {
-        const struct tir_value *x = (*it)->operands[0];
-        shared += tir_type_same_shape((*it)->results[0]->type, t) && tir_type_is_tile(x->type) &&
-                  x->type->shape[along] == t->shape[along] && is_loaded(x);
+        struct tir_value *x = (*it)->operands[0];
+        if (tir_type_same_shape((*it)->results[0]->type, t) && tir_type_is_tile(x->type) &&
+            x->type->shape[along] == t->shape[along])
+            tir_follows(&follow, x);
     }
     if (!shared)
         return false;
