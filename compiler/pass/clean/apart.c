@@ -27,6 +27,7 @@
 #include "machine/budget.h"
 
 enum { SCHEDULERS = 4 }; // of a multiprocessor
+static const char event[] = "pmevent.mask 0;";
 
 struct apart {
     struct tir_func *f;
@@ -73,11 +74,19 @@ static bool has(const struct tir_inst *inst, enum tir_op op)
     return false;
 }
 
+static bool is_event(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_PTX && tir_str_is(tir_attr_find(inst, TIR_ATTR_text)->text, event);
+}
+
+// Unless one does: the program may be one that this pass has left.
 static void stand_before(struct apart *a, struct tir_inst *inst)
 {
+    if (inst->prev && is_event(inst->prev))
+        return;
     struct tir_builder b = tir_builder_before(a->f, inst);
-    struct tir_inst *event = tir_build(&b, TIR_OP_PTX, NULL, 0, NULL, 0, 0);
-    tir_set_text(a->f, event, TIR_ATTR_text, STR("pmevent.mask 0;"));
+    struct tir_inst *ptx = tir_build(&b, TIR_OP_PTX, NULL, 0, NULL, 0, 0);
+    tir_set_text(a->f, ptx, TIR_ATTR_text, tir_str_of(event));
     a->changed = true;
 }
 
