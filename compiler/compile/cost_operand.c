@@ -3,8 +3,6 @@
 
 #include "compile/cost_model.h"
 
-#include "ir/walk.h"
-
 // Does v follow from where its elements stand?
 static enum tir_answer is_place(void *user, struct tir_value *v)
 {

@@ -3,8 +3,6 @@
 
 #include "compile/cost_model.h"
 
-#include "ir/walk.h"
-
 int64_t tir_cost_warpgroups(const struct tir_inst *dot)
 {
     enum { ROWS = 64 }; // of a wgmma
