@@ -171,22 +171,11 @@ static bool is_left_out(const struct tir_func *f)
     return !f->grid_count;
 }
 
-// Is there no barrier of the grid from the one to the other, in the text?
-static bool in_one_phase(const struct tir_func *f, const struct tir_inst *x,
-                         const struct tir_inst *y)
-{
-    bool between = false, met = false;
-    tir_foreach_inst(inst, f) {
-        met |= between && inst->op == TIR_OP_GRID_SYNC;
-        between ^= (inst == x) != (inst == y);
-    }
-    return !met;
-}
-
 struct meetings {
     struct sync_program *p;
     const struct sync_setting *near;
     VEC(struct sync_spot) found;
+    VEC(uint32_t) phases; // of each: barriers of the grid before it, in the text
     uint32_t asked, unsolved;
 };
 
@@ -228,14 +217,17 @@ static void note(struct meetings *m, const struct sync_spot *x, const struct syn
 static void find_stores(struct meetings *m)
 {
     struct sync_program *p = m->p;
+    uint32_t phase = 0;
     tir_foreach_inst(inst, p->f) {
         struct sync_spot spot = {.by = inst, .access = SYNC_WRITE, .sliced = true};
+        phase += inst->op == TIR_OP_GRID_SYNC;
         if (!stores(inst) || is_by_data(p, inst))
             continue;
         spot.buffer = tir_ref_base(inst);
         const struct sync_part part = tir_sync_part_of(&spot);
         spot.part = tir_arena_copy(p->cx->scratch, &part, sizeof part);
         vec_push(p->cx->scratch, &m->found, spot);
+        vec_push(p->cx->scratch, &m->phases, phase);
     }
 }
 
@@ -245,11 +237,11 @@ void tir_sync_ask_for_ctas(struct sync_program *p, const struct sync_setting *ne
     if (is_left_out(p->f))
         return;
     find_stores(&m);
-    vec_foreach(const struct sync_spot, y, &m.found)
-        for (const struct sync_spot *x = y; x >= m.found.at; x--) {
+    for (uint32_t i = 0; i < m.found.len; i++)
+        for (uint32_t k = i + 1; k-- > 0 && m.phases.at[k] == m.phases.at[i] && is_left(&m);) {
+            const struct sync_spot *x = &m.found.at[k], *y = &m.found.at[i];
             const bool is_said = x == y && bitset_has(&p->stored_by_all, x->by->id);
-            if (is_said || !tir_sync_may_share(x->part, y->part) ||
-                !in_one_phase(p->f, x->by, y->by))
+            if (is_said || !tir_sync_may_share(x->part, y->part))
                 continue;
             if (may_share(&m, x, y) || (x != y && may_share(&m, y, x))) {
                 note(&m, x, y);
