@@ -11,21 +11,22 @@
 #include "pass/sync_check/memory.h"
 
 static bool knows(const struct sync_run *r, const struct sync_clock *clock,
-                  const struct sync_record *record)
+                  const struct sync_record *record, bool fences)
 {
     bool yes = clock->known[record->strand] >= record->at;
-    for (uint32_t i = 0; i < r->p->memories && !record->async; i++)
+    for (uint32_t i = 0; fences && i < r->p->memories && !record->async; i++)
         yes &= clock->fenced[i][record->strand] >= record->at;
     return yes;
 }
 
-static bool is_known(const struct sync_run *r, const struct sync_record *record)
+// To all threads; by proxy fences, too, if that is asked.
+static bool is_known(const struct sync_run *r, const struct sync_record *record, bool fences)
 {
     for (uint32_t i = 0; i < r->agent_count; i++) {
         const struct sync_agent *a = &r->agents[i];
         for (uint32_t t = 0; a->depth && t < a->thread_count; t++)
-            if (!knows(r, &a->threads[t].clock, record) ||
-                (a->warps > 1 && !knows(r, &a->threads[t].peers, record)))
+            if (!knows(r, &a->threads[t].clock, record, fences) ||
+                (a->warps > 1 && !knows(r, &a->threads[t].peers, record, fences)))
                 return false;
     }
     return true;
@@ -37,7 +38,7 @@ static void forget_known(const struct sync_run *r, const struct sync_root *root,
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->records.len; i++)
-        if (root->is_tmem || !is_known(r, &s->records.at[i]))
+        if (root->is_tmem || !is_known(r, &s->records.at[i], true))
             s->records.at[kept++] = s->records.at[i];
     s->records.len = kept;
 }
@@ -62,10 +63,11 @@ static void forget(struct sync_run *r, const struct sync_root *root, struct sync
                    const struct sync_record *record)
 {
     struct sync_rest now = {.last = *record};
+    const bool known = is_known(r, record, false); // not one with what threads do not know of
     reach_of(root, record, &now.from, &now.to);
     vec_foreach(struct sync_rest, old, &s->rests) {
         if (old->last.strand != record->strand || old->last.access != record->access ||
-            old->last.async != record->async)
+            old->last.async != record->async || is_known(r, &old->last, false) != known)
             continue;
         old->from = TIR_MIN(old->from, now.from);
         old->to = TIR_MAX(old->to, now.to);
