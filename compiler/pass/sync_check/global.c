@@ -140,10 +140,10 @@ static enum meeting meeting_of(struct sync_run *r, const struct sync_root *root,
     if (both && by_data && (old->modulus != now->modulus || old->base != now->base || !now->base))
         return APART; // tir_sync_may_meet says more
     if (both)
-        return tir_sync_points_meet(root, old, now, pairs) ? MEET : APART;
+        return tir_sync_points_meet(r, root, old, now, pairs) ? MEET : APART;
     if (by_data || !old->exact || !now->exact)
         return MAY_MEET;
-    if ((old->points || now->points) && !tir_sync_points_meet(root, old, now, pairs))
+    if ((old->points || now->points) && !tir_sync_points_meet(r, root, old, now, pairs))
         return APART;
     if (old->async || now->async || by_other_warps(old, now) || by_other_ctas(r, old, now))
         return MEET;

@@ -289,11 +289,12 @@ static bool point_in_box(const struct sync_root *root, int64_t element, const st
     return true;
 }
 
-bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record *a,
-                          const struct sync_record *b, enum sync_pairs pairs)
+bool tir_sync_points_meet(struct sync_run *r, const struct sync_root *root,
+                          const struct sync_record *a, const struct sync_record *b,
+                          enum sync_pairs pairs)
 {
     if (!a->points)
-        return tir_sync_points_meet(root, b, a, pairs);
+        return tir_sync_points_meet(r, root, b, a, pairs);
     if (!b->points) {
         for (uint32_t i = 0; i < a->point_count; i++)
             if (point_in_box(root, element_at(a->points[i]), &b->box))
@@ -302,6 +303,7 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
     }
     if (!may_share(a, b))
         return false;
+    r->p->work += (a->point_count + b->point_count) / 128;
     // What a thread only started is not in order with what it does after it.
     const bool is_started = a->by->op == TIR_OP_PUSH;
     const bool has_keys = have_keys(a, b);
@@ -694,7 +696,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
         }
         enum sync_pairs pairs = tir_sync_may_conflict(who, old, &now);
         bool conflict = pairs && ((!old->points && !now.points) ||
-                                  tir_sync_points_meet(root, old, &now, pairs));
+                                  tir_sync_points_meet(r, root, old, &now, pairs));
         conflict = conflict && !bytes_apart(r, root, old, &now, pairs);
         if (conflict && old->exact && now.exact)
             tir_sync_report(r, who, b->root, b->root, old, &now);

@@ -180,5 +180,5 @@ bool tir_sync_may_meet(struct sync_run *r, const struct sync_root *root,
         return false;
     const struct sync_record a = tir_sync_remainders(r, old, modulus);
     const struct sync_record b = tir_sync_remainders(r, now, modulus);
-    return tir_sync_points_meet(root, &a, &b, pairs);
+    return tir_sync_points_meet(r, root, &a, &b, pairs);
 }

@@ -224,8 +224,9 @@ void tir_sync_pass(struct sync_agent *a);
 // memory.c
 void tir_sync_sort_points(int64_t *points, uint32_t count);
 // Does one thread of such a pair touch an element of a, and the other later the same element of b?
-bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record *a,
-                          const struct sync_record *b, enum sync_pairs pairs);
+bool tir_sync_points_meet(struct sync_run *r, const struct sync_root *root,
+                          const struct sync_record *a, const struct sync_record *b,
+                          enum sync_pairs pairs);
 // An access after which the CTA of the buffer may not have ended.
 void tir_sync_note_far(struct sync_run *r, uint32_t cta, const struct sync_record *now);
 // Are the buffers of two roots the same bytes under two types?
