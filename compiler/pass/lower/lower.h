@@ -23,11 +23,10 @@ struct lower {
     bool tiles_differ;            // in length: a persistent grid walks every second round backwards
     bool copies_by_registers;     // a copy_async has become loads and stores
     bool has_pairs;               // tensor memory belongs to pairs of CTAs
-    bool
-        swizzles_by_bits; // addresses of swizzled buffers are made of a thread's bits (walk_linear.c)
-    struct tir_value *tmem_base; // of the allocation in tensor memory; NULL: no buffer is there
-    struct tir_map in_flight;    // result of a gemm_async -> struct lower_operands
-    struct tir_map reduced;      // operand of a reduction -> struct lower_reduced (tmem.h)
+    bool swizzles_by_bits;        // by bits of a thread's number (walk_linear.c)
+    struct tir_value *tmem_base;  // of the allocation in tensor memory; NULL: no buffer is there
+    struct tir_map in_flight;     // result of a gemm_async -> struct lower_operands
+    struct tir_map reduced;       // operand of a reduction -> struct lower_reduced (tmem.h)
     const struct tir_type *i32, *u32, *i64, *boolean;
     const struct tir_type *index; // type of element offsets: i32 under the fact index32, else i64
     struct tir_builder top;       // start of the kernel: values that depend only on the thread
