@@ -204,13 +204,20 @@ static bool may_share(struct meetings *m, const struct sync_spot *x, const struc
     return false;
 }
 
+static bool has_mask(const struct sync_spot *x)
+{
+    return x->by->op == TIR_OP_STORE && x->by->operands[TIR_STORE_MASK];
+}
+
+// Which elements a mask lets pass is not asked.
 static void note(struct meetings *m, const struct sync_spot *x, const struct sync_spot *y)
 {
+    const char *masks = has_mask(x) || has_mask(y) ? ", unless masks keep them apart" : "";
     tir_sync_unchecked(m->p, y->by,
                        tir_str_format(m->p->cx->scratch,
                                       "the order of CTAs: two store to one place, the other one by "
-                                      "%s of line %u",
-                                      tir_ops[x->by->op].name, tir_sync_line(m->p, x->by))
+                                      "%s of line %u%s",
+                                      tir_ops[x->by->op].name, tir_sync_line(m->p, x->by), masks)
                            .ptr);
 }
 
