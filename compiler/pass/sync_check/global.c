@@ -75,7 +75,7 @@ static bool tiles_meet(struct sync_run *r, const struct sync_record *a, const st
         for (uint32_t d = rank; d-- > 0; left /= size[d])
             coord[d] = begin[d] + left % size[d];
         struct touching x = touching_at(r, a, coord), y = touching_at(r, b, coord);
-        r->p->work += i % 16 == 0;
+        r->p->work += i % 4 == 0;
         if (has_pair(&x, &y, pairs))
             return true;
     }
