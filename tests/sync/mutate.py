@@ -117,8 +117,12 @@ def part(lines, at):
 
 
 def share(lines, at):
-    """Parts begin nearer to each other than they are long, or of tensors are longer, on both sides of a statement."""
+    """Parts begin nearer to each other than they are long, or of tensors are longer, on both sides of a statement.
+
+    Not those of a CTA that a request has given: what data decides is left to the program (docs/checking.md)."""
     line = lines[at]
+    if "i64(t)" in line and any("first_ctaid" in text for text in lines):
+        return []
     out = edits(line, r"(\)|\bme|\br) \* (8|16|32|64|128|256)\b", lambda f: f"{f[1]} * {int(f[2]) // 2}")
     longer = re.sub(r":\+(8|16|32|64)\b", lambda f: f":+{2 * int(f[1])}", line)
     on_chip = DECLARES.match(line) or re.search(r"\b[a-z]\w*\[[^]]*:\+", line)
