@@ -12,6 +12,7 @@ leaves unchecked. Seed 0 is that of the day.
 
 import pathlib
 import random
+import re
 import sys
 
 import handmade_races
@@ -31,7 +32,9 @@ def elsewhere(lines, at):
         return []
     out = mutate.edits(line, r"\[([agps])\]", "[0]") + mutate.edits(line, r"\[([agps]),", "[0,")
     out += mutate.edits(line, r"(\w+|\)) % (\d+)\b", lambda f: f"({f[1]} + 1) % {f[2]}")
-    out += mutate.edits(line, r"\b(0|32):\+(16|32|64)\b", r"16:+\2", r"0:+16")
+    in_tmem = re.findall(r"\b(?:tmem|let) (\w+): (?:tmem )?\w+\[", "\n".join(lines))
+    ends = any(re.search(rf"\b{name}\[.*:\+64\]", line) for name in in_tmem)  # none lies behind it
+    out += mutate.edits(line, r"\b(0|32):\+(16|32|64)\b", *([] if ends else [r"16:+\2"]), r"0:+16")
     out += mutate.edits(line, r"\bctas = (3|5) <<", "ctas = 1 <<", "ctas = 6 <<") + mutate.edits(line, r"\b(cta = )(\(.*?\) % \d+|tid_in_wg\(\))", r"\1 0")
     return out + mutate.edits(line, r", kind = add", "") + mutate.edits(line, r"\b(me|x|y)\b", "0")
 
