@@ -117,7 +117,7 @@ void tir_sync_find_stores_of_all(struct sync_program *p)
     }
 }
 
-// --- two that share a part ---
+// Two that share a part.
 
 static bool is_by_data(struct sync_program *p, const struct tir_inst *store)
 {
@@ -171,7 +171,7 @@ static bool is_left_out(const struct tir_func *f)
     return !f->grid_count;
 }
 
-struct meetings {
+struct store_pairs {
     struct sync_program *p;
     const struct sync_setting *near;
     VEC(struct sync_spot) found;
@@ -179,13 +179,13 @@ struct meetings {
     uint32_t asked, unsolved;
 };
 
-static bool is_left(const struct meetings *m)
+static bool is_left(const struct store_pairs *m)
 {
     return m->asked < MOST_ASKED && m->unsolved < MOST_UNSOLVED;
 }
 
 // Does y store to a place of x, in a cluster further on along some axis?
-static bool may_share(struct meetings *m, const struct sync_spot *x, const struct sync_spot *y)
+static bool may_share(struct store_pairs *m, const struct sync_spot *x, const struct sync_spot *y)
 {
     struct sync_program *p = m->p;
     struct sync_setting setting = *m->near;
@@ -210,7 +210,7 @@ static bool has_mask(const struct sync_spot *x)
 }
 
 // Which elements a mask lets pass is not asked.
-static void note(struct meetings *m, const struct sync_spot *x, const struct sync_spot *y)
+static void note(struct store_pairs *m, const struct sync_spot *x, const struct sync_spot *y)
 {
     const char *masks = has_mask(x) || has_mask(y) ? ", unless masks keep them apart" : "";
     tir_sync_unchecked(m->p, y->by,
@@ -221,7 +221,7 @@ static void note(struct meetings *m, const struct sync_spot *x, const struct syn
                            .ptr);
 }
 
-static void find_stores(struct meetings *m)
+static void find_stores(struct store_pairs *m)
 {
     struct sync_program *p = m->p;
     uint32_t phase = 0;
@@ -240,7 +240,7 @@ static void find_stores(struct meetings *m)
 
 void tir_sync_ask_for_ctas(struct sync_program *p, const struct sync_setting *near)
 {
-    struct meetings m = {.p = p, .near = near};
+    struct store_pairs m = {.p = p, .near = near};
     if (is_left_out(p->f))
         return;
     find_stores(&m);
