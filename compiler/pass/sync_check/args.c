@@ -4,8 +4,6 @@
 
 #include "pass/sync_check/sync_check.h"
 
-enum { MOST_STEP = 1 << 20 }; // of a loop; what an argument decides has no such bound
-
 static const struct tir_value *without_casts(const struct tir_value *v)
 {
     while (v->kind == TIR_VALUE_RESULT && v->def->op == TIR_OP_CAST)
@@ -36,11 +34,12 @@ static bool use_args(struct sync_program *p, struct tir_value *const *of, uint32
                      int64_t step, bool *which)
 {
     struct bitset found = tir_sync_slice(p, of, count);
+    struct bitset scaling = tir_sync_scaling_slice(p, of, count);
     bool any = tir_sync_is_open(p, &found, false);
     for (uint32_t i = 0; i < p->f->body->arg_count; i++) {
         const struct tir_value *v = p->f->body->args[i];
         which[i] = tir_type_is_scalar(v->type) && bitset_has(&found, v->id);
-        if (which[i])
+        if (which[i] && bitset_has(&scaling, v->id))
             p->args[i].granule = TIR_MAX(p->args[i].granule, step);
     }
     return any;
@@ -62,9 +61,9 @@ static int64_t step_of(struct sync_program *p, const struct tir_inst *loop,
         if (!bitset_has(&deciding, loop->regions[0]->args[i]->id) ||
             !tir_sync_step(p, loop, i, &step))
             continue;
-        if (step.has_low && step.low > -MOST_STEP)
+        if (step.has_low && step.low > -SYNC_MOST_STEP)
             most = TIR_MAX(most, -step.low);
-        if (step.has_high && step.high < MOST_STEP)
+        if (step.has_high && step.high < SYNC_MOST_STEP)
             most = TIR_MAX(most, step.high);
     }
     return most;

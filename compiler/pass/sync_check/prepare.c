@@ -15,6 +15,7 @@ struct walker {
     struct bitset *found; // values, by id
     bool visits;          // marks the instructions on the way too
     bool stops;           // at loads from tensors, which are `loads` then
+    bool scales;          // leaves out where data is loaded, and how much of it is added
     VEC(const struct tir_inst *) loads;
     VEC(const struct tir_value *) work;
 };
@@ -221,6 +222,15 @@ static void need_carried(struct walker *w, const struct tir_inst *loop, uint32_t
     need(w, tir_yield_of(body)->operands[i]);
 }
 
+// Does each round add a small number to carried value i? Then it is large after many rounds only.
+static bool adds_little(const struct sync_program *p, const struct tir_inst *loop, uint32_t i)
+{
+    struct sync_step step;
+    return loop->op == TIR_OP_TILES ||
+           (tir_sync_step(p, loop, i, &step) && step.low > -SYNC_MOST_STEP &&
+            step.high < SYNC_MOST_STEP);
+}
+
 static bool is_query(const struct tir_inst *inst)
 {
     return inst->op == TIR_OP_IS_CANCELED || inst->op == TIR_OP_FIRST_CTAID;
@@ -258,13 +268,15 @@ static void trace(struct walker *w, const struct tir_value *v)
         uint32_t lead = !owner || from->op == TIR_OP_WHILE ? 0
                         : from->op == TIR_OP_FOR           ? 1
                                                            : extent_count(from);
-        if (w->visits || v->index >= lead || from->op != TIR_OP_TILES)
-            need_of_blocks(w, from);
-        else // how large a coordinate is
+        if (!w->visits && v->index < lead && from->op == TIR_OP_TILES) // how large a coordinate is
             need(w, from->operands[v->index]);
+        else if (!w->scales || v->index < lead || adds_little(w->p, from, v->index - lead))
+            need_of_blocks(w, from);
         if (v->index >= lead)
             need_carried(w, from, v->index - lead);
     } else if (!tir_type_is_tile(v->type)) {
+        if (w->scales && from->op == TIR_OP_LOAD) // any number, from wherever
+            return;
         if (w->stops && from->op == TIR_OP_LOAD &&
             tir_ref_base(from)->type->space == TIR_SPACE_GLOBAL) {
             vec_push(w->p->cx->scratch, &w->loads, from);
@@ -404,15 +416,26 @@ static void find_visited(struct sync_program *p)
     trace_all(&places);
 }
 
-// The values that `count` values are computed from.
-struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count)
+static struct bitset slice(struct sync_program *p, struct tir_value *const *of, uint32_t count,
+                           bool scales)
 {
     struct bitset found = bitset_new(p->cx->scratch, p->f->value_count);
-    struct walker w = {.p = p, .found = &found};
+    struct walker w = {.p = p, .found = &found, .scales = scales};
     for (uint32_t i = 0; i < count; i++)
         need(&w, of[i]);
     trace_all(&w);
     return found;
+}
+
+struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count)
+{
+    return slice(p, of, count, false);
+}
+
+struct bitset tir_sync_scaling_slice(struct sync_program *p, struct tir_value *const *of,
+                                     uint32_t count)
+{
+    return slice(p, of, count, true);
 }
 
 enum { MOST_STEPS = 256 }; // to what a value is computed from

@@ -204,9 +204,13 @@ bool tir_sync_is_place(const struct tir_inst *inst);
 
 // The values that `count` values depend on, and open: whether a setting, or data, decides them.
 struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count);
+// Of them those that have to be large for these to be: not how many numbers from data are added.
+struct bitset tir_sync_scaling_slice(struct sync_program *p, struct tir_value *const *of,
+                                     uint32_t count);
 bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, bool by_data);
 
 // step.c: what each round of a loop adds to the integer i that it carries. False: not known.
+enum { SYNC_MOST_STEP = 1 << 20 }; // of a counter; what data or an argument adds has no such bound
 struct sync_step {
     struct bitset way; // the values from the carried one to that of the next round, by id
     int64_t low, high; // how much is added, as far as
