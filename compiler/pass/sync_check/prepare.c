@@ -226,9 +226,8 @@ static void need_carried(struct walker *w, const struct tir_inst *loop, uint32_t
 static bool adds_little(const struct sync_program *p, const struct tir_inst *loop, uint32_t i)
 {
     struct sync_step step;
-    return loop->op == TIR_OP_TILES ||
-           (tir_sync_step(p, loop, i, &step) && step.low > -SYNC_MOST_STEP &&
-            step.high < SYNC_MOST_STEP);
+    return loop->op == TIR_OP_TILES || (tir_sync_step(p, loop, i, &step) &&
+                                        step.low > -SYNC_MOST_STEP && step.high < SYNC_MOST_STEP);
 }
 
 static bool is_query(const struct tir_inst *inst)
