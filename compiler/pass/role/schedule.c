@@ -127,19 +127,33 @@ static bool only_renames(const struct tir_inst *inst)
     return from && tir_layout_keeps_threads(from, inst->results[0]->type->layout);
 }
 
+// How often lanes exchange a register by which a reduction combines what they have.
+static int64_t exchanges_of(const struct tir_inst *reduce)
+{
+    const struct tir_layout *l = reduce->operands[TIR_REDUCE_X]->type->layout;
+    const uint32_t axis = (uint32_t)tir_attr_int(reduce, TIR_ATTR_axis, 0);
+    int64_t count = 0;
+    for (uint32_t i = l->first[axis]; i < l->first[axis + 1]; i++)
+        for (uint32_t n = l->iters[i].extent; l->iters[i].axis == TIR_AXIS_LANE && n > 1; n /= 2)
+            count++;
+    return count;
+}
+
 // Cycles of a scheduler with its units. Of n registers that a reduction makes one of, it combines
-// n - 1.
+// n - 1, and then one for each exchange.
 static int64_t busy_cycles(const struct tir_inst *inst, int64_t elements)
 {
     const struct tir_work *work = tir_work_of(inst->op);
     int64_t most = TIR_MAX(TIR_MAX(work->issue, work->mufu), work->half);
-    if (inst->op != TIR_OP_REDUCE)
+    if (inst->op != TIR_OP_REDUCE || !inst->operands[TIR_REDUCE_X]->type->layout)
         return elements * most;
     const enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
     if (kind == TIR_WORD_kind_max || kind == TIR_WORD_kind_min)
         most = tir_work_of(TIR_OP_MAX)->half;
     const struct tir_layout *to = inst->results[0]->type->layout;
-    return TIR_MAX(elements - (to ? tir_layout_size(to, TIR_AXIS_REG) : 0), 0) * most;
+    const int64_t made = to ? tir_layout_size(to, TIR_AXIS_REG) : 0;
+    return TIR_MAX(elements - made, 0) * most +
+           made * exchanges_of(inst) * (most + TIR_DELAY_SHUFFLE);
 }
 
 static void add_work(const struct schedule *s, struct schedule_op *op, const struct tir_inst *inst)
