@@ -50,6 +50,23 @@ struct schedule_order {
     bool is_rotated; // some op is of stage 1
 };
 
+// schedule_model.c: the operations and edges of s->loop. False: it has no product.
+bool tir_schedule_model(struct schedule *s);
+// What keeps the loop in the order of its source; NULL: nothing does.
+const char *tir_schedule_refusal(const struct schedule *s);
+// The ring that a get takes a slot of, or NULL.
+const struct tir_value *tir_schedule_ring(const struct tir_inst *inst);
+// Does each product take a tile in registers that is computed from no product?
+bool tir_schedule_computes_operands(const struct schedule *s);
+
+// schedule_search.c: the best order, or that of the source; why the search stopped there.
+struct schedule_order tir_schedule_search(struct schedule *s, struct tir_pass_cx *cx,
+                                          const struct schedule_order *source, const char **why);
+struct schedule_order tir_schedule_new_order(const struct schedule *s);
+struct schedule_order tir_schedule_of_source(const struct schedule *s);
+// Do the registers suffice?
+bool tir_schedule_fits(const struct schedule *s, const struct schedule_order *order);
+
 // The cycles of a round and the registers of the order.
 void tir_schedule_time(const struct schedule *s, struct schedule_order *order);
 // The cycles of a round of a chosen order, played finer than orders are compared by.
