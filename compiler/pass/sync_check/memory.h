@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Shared by memory.c and global.c: two accesses, and what is said of them.
+// Shared by boxes.c, points.c, memory.c and global.c: two accesses, and what is said of them.
 #ifndef TIR_PASS_SYNC_CHECK_MEMORY_H
 #define TIR_PASS_SYNC_CHECK_MEMORY_H
 
@@ -8,9 +8,18 @@
 static const char SYNC_BY_DATA[] =
     "data decides where it is in a tensor, and another thread may be there";
 
-// memory.c
+// boxes.c
 bool tir_sync_boxes_meet(const struct sync_box *a, const struct sync_box *b, uint32_t rank);
 bool tir_sync_is_empty_box(const struct sync_box *box, uint32_t rank);
+bool tir_sync_box_covers(const struct sync_box *a, const struct sync_box *b, uint32_t rank);
+// The bytes that a box spans, from the first to the end of the last; in tensor memory, the columns.
+void tir_sync_span(const struct sync_root *root, const struct sync_box *box, int64_t *begin,
+                   int64_t *end);
+
+// points.c: do two accesses touch the same elements, by the same threads where it knows them?
+bool tir_sync_same_places(const struct sync_record *a, const struct sync_record *b);
+
+// memory.c
 // The pairs of threads of which the two would have to be ordered, and are not.
 enum sync_pairs tir_sync_may_conflict(const struct sync_who *who, const struct sync_record *old,
                                       const struct sync_record *now);

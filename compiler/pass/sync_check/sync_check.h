@@ -221,15 +221,30 @@ void tir_sync_learn_of_peers(struct sync_agent *a, uint16_t strand, uint32_t at)
 // Later accesses of the agent are another event.
 void tir_sync_pass(struct sync_agent *a);
 
-// memory.c
+// boxes.c: the slice that inst names of a buffer.
+void tir_sync_view(const struct sync_agent *a, const struct tir_inst *inst,
+                   const struct sync_buffer *of, struct sync_buffer *out);
+
+// points.c
 void tir_sync_sort_points(int64_t *points, uint32_t count);
 // Does one thread of such a pair touch an element of a, and the other later the same element of b?
 bool tir_sync_points_meet(struct sync_run *r, const struct sync_root *root,
                           const struct sync_record *a, const struct sync_record *b,
                           enum sync_pairs pairs);
-// An access after which the CTA of the buffer may not have ended.
-void tir_sync_note_far(struct sync_run *r, uint32_t cta, const struct sync_record *now);
-// Are the buffers of two roots the same bytes under two types?
+// The element that thread i of the agent names, counted row by row; negative: none.
+int64_t tir_sync_element(const struct sync_run *r, const struct sync_agent *a,
+                         const struct tir_inst *inst, const struct sync_buffer *of, uint32_t i);
+// The numbers of all loops around inst; 0: one is not known.
+uint64_t tir_sync_round(const struct sync_run *r, const struct sync_agent *a,
+                        const struct tir_inst *inst);
+// Where threads have single elements: those that `who` touches.
+void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                     const struct sync_buffer *of, struct sync_record *access);
+// Refuses a store by which threads touch the same element.
+void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
+                          const struct sync_buffer *of, const struct sync_record *access);
+
+// alias.c: are the buffers of two roots the same bytes under two types?
 bool tir_sync_share_alloc(const struct sync_root *a, const struct sync_root *b);
 // Is it of a tile of which the warps of its agent have a part, which the layout says?
 bool tir_sync_is_of_warps(const struct sync_run *r, const struct sync_record *record);
@@ -242,32 +257,22 @@ bool tir_sync_bytes_meet(struct sync_run *r, const struct sync_root *of_a,
 void tir_sync_elements_met(struct sync_run *r, const struct sync_root *root,
                            const struct sync_root *of, const struct sync_record *record,
                            int64_t begin, int64_t end, struct sync_record *out);
-// Records that `who` touches b, and compares with earlier records. `access` states the instruction
-// and the kind; its box is filled in here.
+
+// memory.c: records that `who` touches b, and compares with earlier records. `access` states the
+// instruction and the kind; its box is filled in here.
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
                      struct sync_record access);
+// An access after which the CTA of the buffer may not have ended.
+void tir_sync_note_far(struct sync_run *r, uint32_t cta, const struct sync_record *now);
 // That some element of the access is in its buffer, for the plan.
 void tir_sync_note_place(struct sync_run *r, const struct sync_buffer *b,
                          const struct sync_record *access);
-// The slice that inst names of a buffer.
-void tir_sync_view(const struct sync_agent *a, const struct tir_inst *inst,
-                   const struct sync_buffer *of, struct sync_buffer *out);
-// The element that thread i of the agent names, counted row by row; negative: none.
-int64_t tir_sync_element(const struct sync_run *r, const struct sync_agent *a,
-                         const struct tir_inst *inst, const struct sync_buffer *of, uint32_t i);
-// Where threads have single elements: those that `who` touches.
-void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
-                     const struct sync_buffer *of, struct sync_record *access);
 
-// Refuses an instruction that a whole warp, or more, must reach if only some lanes do. True: all
-// reach it.
+// barrier.c: refuses an instruction that a whole warp, or more, must reach if only some lanes do.
+// True: all reach it.
 bool tir_sync_all_come(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                        enum sync_spread allowed);
-// Refuses a store by which threads touch the same element.
-void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
-                          const struct sync_buffer *of, const struct sync_record *access);
-
-// barrier.c: barriers. Functions that return false must wait.
+// Barriers. Functions that return false must wait.
 bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst);
 // All threads of the role, or of the CTA, meet inside inst.
