@@ -92,6 +92,16 @@ struct sync_named *tir_sync_named(struct sync_run *r, uint32_t cta, uint32_t id)
 // replay.c: runs all agents as far as they can.
 enum sync_outcome tir_sync_replay(struct sync_run *r);
 
+// flow.c. The block that the agent runs:
+static inline struct sync_frame *tir_sync_top(struct sync_agent *a)
+{
+    return &a->frames[a->depth - 1];
+}
+// inst has blocks: into one of them, if any is to be run.
+void tir_sync_enter(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst);
+// Into another block, or the same one again, or on behind them.
+void tir_sync_end_block(struct sync_run *r, struct sync_agent *a);
+
 // pace.c: is the agent more rounds ahead of some other one that is in such a loop, too? Of loops
 // around it none.
 bool tir_sync_is_ahead(const struct sync_run *r, const struct sync_agent *a, int64_t most);
