@@ -130,6 +130,26 @@ struct tmem_plan {
 // Fills the plan but for what is built. The reason if the pass does not take the kernel, else NULL.
 const char *tir_tmem_take(struct tmem_plan *p);
 
+// Finds the loop and what is around it. The reason if there is none, else NULL
+// (tensor_memory_loop.c).
+const char *tir_tmem_take_loop(struct tmem_plan *p);
+
+// Operands (tensor_memory_operand.c).
+
+// Turns second factors with rows along N that no descriptor describes.
+void tir_tmem_turn_factors(struct tmem_plan *p);
+// Finds the operand of factor `which` of a product's term. The reason if the pass does not take it.
+const char *tir_tmem_take_factor(struct tmem_plan *p, uint32_t product, uint32_t term,
+                                 uint32_t which);
+// Finds what a converted operand is computed from. The reason if the pass does not take it.
+const char *tir_tmem_take_sources(struct tmem_plan *p, const struct tmem_operand *o);
+// Does v follow from what the loop carries as arg? NULL: from anything that it carries, or from a
+// product.
+bool tir_tmem_follows(const struct tmem_plan *p, const struct tir_value *v,
+                      const struct tir_value *arg);
+// The group of operands whose slots fill and empty together; NULL: the operand is in none.
+struct tmem_group *tir_tmem_group_for(struct tmem_plan *p, const struct tmem_operand *o);
+
 // Shares out memory, warps and registers. The reason if there is no room, else NULL
 // (tensor_memory_room.c).
 const char *tir_tmem_take_room(struct tmem_plan *p);
