@@ -48,7 +48,7 @@ class Program:
     def declare(self, names, letter, of, shape):
         """A name that may hide another one of the same block or of outside."""
         name = self.fresh(letter) if self.rng.random() < 0.5 else f"{letter}{self.rng.randint(1, 3)}_"
-        names[:] = [n for n in names if n[0] != name and not n[0].startswith(f"{name}(") and n[0] != f"i64({name})"]
+        names[:] = [n for n in names if n[0].split("(")[0] != name and n[0] not in (f"i64({name})", f"f32({name})")]
         names.append((name, of, shape))
         return name
 
@@ -210,7 +210,7 @@ class Program:
             "range(0, 10, 100)", "range(0, 5, 2)", "range(5, -4, -3)", "range(9223372036854775804, 9223372036854775807)",
             "range(-9223372036854775807, -9223372036854775805)", "range(-2, 2)", "range(2, unroll)", "range(0, 4, 3, unroll)",
             "range(3, unroll = 2)", *(f"range(0, {d}, 3)" for d in dims), *(f"range({d} - {d})" for d in dims),
-            *(f"range({d}, 0, -4)" for d in dims), *(f"range(min({d}, 2), {d}, 5)" for d in dims),
+            *(f"range({d}, 0, -4)" for d in dims), *(f"range(min({d}, 2), {d}, 5)" for d in dims), *(f"range(0, 3, {d})" for d in dims),
         ])
 
     def statement(self, lines, names, shapes, depth, dims, loop=False):
@@ -241,7 +241,7 @@ class Program:
             inner = list(names)
             bounds = self.bounds([d for d in dims if d in [n[0] for n in names]])
             i = self.declare(inner, rng.choice("iv"), "i64", ())
-            inner[-1] = (f"i64({i})", "i64", ())  # of an unrolled loop it is a constant
+            inner[-1:] = [(f"{of}({i})", of, ()) for of in ("i64", "f32")]  # of an unrolled loop it is a constant
             lines.append(f"for {i} in {bounds} {{")
             is_plain = "unroll" not in lines[-1]
             self.block(lines, inner, shapes, depth - 1, dims, is_plain)

@@ -255,6 +255,9 @@ static void join_widths(struct emit *e, const struct tir_inst *inst)
     uint32_t skip = inst->op == TIR_OP_FOR ? 1 : 0; // the index
     if (inst->op != TIR_OP_FOR && inst->op != TIR_OP_WHILE)
         return;
+    for (uint32_t i = TIR_FOR_BEGIN; skip && i <= TIR_FOR_STEP; i++)
+        if (!tir_emit_is_narrow(e, inst->operands[i]))
+            e->slots[inst->regions[0]->args[0]->id].narrow = false;
     for (uint32_t i = 0; i < inst->result_count; i++) {
         bool narrow = e->slots[inst->results[i]->id].narrow;
         for (uint32_t r = 0; r < inst->region_count; r++)
@@ -266,7 +269,7 @@ static void join_widths(struct emit *e, const struct tir_inst *inst)
 }
 
 // Which values are held in 32 bits. A loop's carried values and results share their registers, so
-// they are narrow only together.
+// they are narrow only together; its index is narrow only if the bounds and the step are.
 void tir_emit_choose_widths(struct emit *e)
 {
     struct tir_func *f = e->f;

@@ -211,11 +211,6 @@ static void emit_for(struct emit *e, const struct tir_inst *inst)
     struct tir_value **carried = body->args + 1;
     uint32_t count = inst->result_count;
     bool is_signed = tir_elems[index->type->elem].kind == TIR_KIND_SIGNED;
-    // The bounds are held like the index when all of them fit, else wide.
-    bool narrow = e->slots[index->id].narrow;
-    for (uint32_t i = TIR_FOR_BEGIN; i <= TIR_FOR_STEP && narrow; i++)
-        narrow = tir_emit_is_narrow(e, inst->operands[i]);
-    e->slots[index->id].narrow = narrow;
     V begin = value_as_held(e, inst->operands[TIR_FOR_BEGIN], index);
     V end = value_as_held(e, inst->operands[TIR_FOR_END], index);
     V step = value_as_held(e, inst->operands[TIR_FOR_STEP], index);
