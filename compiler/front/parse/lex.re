@@ -252,7 +252,7 @@ again:
     re2c:define:YYLIMIT = lx->end;
     re2c:yyfill:enable = 0;
 
-    digits = [0-9] [0-9_]*;
+    digits = [0-9] ("_"* [0-9])*;
     exponent = [eE] [+-]? digits;
     string_char = [^"\\\n\x00] | "\\" [^\n\x00];
 
@@ -282,8 +282,8 @@ again:
     }
     [A-Za-z_] [A-Za-z0-9_]* { return word(lx, start); }
     digits { return integer(lx, start, 10); }
-    "0" [xX] [0-9a-fA-F] [0-9a-fA-F_]* { return integer(lx, start, 16); }
-    "0" [bB] [01] [01_]* { return integer(lx, start, 2); }
+    "0" [xX] [0-9a-fA-F] ("_"* [0-9a-fA-F])* { return integer(lx, start, 16); }
+    "0" [bB] [01] ("_"* [01])* { return integer(lx, start, 2); }
     digits "." digits? exponent? | digits exponent { return real(lx, start); }
     ( digits | digits "." digits? exponent? | digits exponent ) [fFhHuUlL]+ {
         return bad(lx, start, TIR_E_TOKEN,
