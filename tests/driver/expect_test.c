@@ -35,7 +35,7 @@ static void expect(const char *source, const char *diagnostics, const char *comp
 static void test_met(void **state)
 {
     (void)state;
-    expect("x = 1; // expect-error {{unknown name}}\n",
+    expect("x = 1; // expect-error {{E0101: unknown name}}\n",
            "a.tir:1:1: error[E0101]: unknown name x\n    1 | x = 1;\n      | ^\n", "");
     expect("\n// expect-error@-1 {{E0101}} expect-warning@+1 {{unused}}\n\n",
            "a.tir:3:1: warning[W0001]: unused name\na.tir:1:1: error[E0101]: unknown\n", "");
@@ -53,16 +53,16 @@ static void test_unmet(void **state)
     expect("// expect-error {{this}}\n", "", "a.tir:1: expected, but not reported: error: this\n");
     expect("// expect-error {{this}}\n", "a.tir:1:1: error[E0001]: that\n",
            "a.tir:1: expected, but not reported: error: this\n"
-           "a.tir:1: reported, but not expected: error[E0001]: that\n");
+           "a.tir:1: reported, but not expected: error: E0001: that\n");
     expect("// expect-error {{this}}\n", "a.tir:2:1: error[E0001]: this\n",
            "a.tir:1: expected, but not reported: error: this\n"
-           "a.tir:2: reported, but not expected: error[E0001]: this\n");
+           "a.tir:2: reported, but not expected: error: E0001: this\n");
     expect("// expect-warning {{this}}\n", "a.tir:1:1: error[E0001]: this\n",
            "a.tir:1: expected, but not reported: warning: this\n"
-           "a.tir:1: reported, but not expected: error[E0001]: this\n");
+           "a.tir:1: reported, but not expected: error: E0001: this\n");
     expect("// expect-error {{this}}\n",
            "a.tir:1:1: error[E0001]: this\na.tir:1:1: error[E0001]: this\n",
-           "a.tir:1: reported, but not expected: error[E0001]: this\n");
+           "a.tir:1: reported, but not expected: error: E0001: this\n");
 }
 
 int main(void)

@@ -2,8 +2,8 @@
 // Diagnostics against what a source says it expects.
 //
 // Both sides become lists of (line, severity, text): the comments, and the heads of the rendered
-// diagnostics, "NAME:LINE:COLUMN: severity[CODE]: message". Each expectation takes the first
-// diagnostic of its line that it fits.
+// diagnostics, "NAME:LINE:COLUMN: severity[CODE]: message", whose text is "CODE: message". Each
+// expectation takes the first diagnostic of its line that it fits.
 #include "driver/command/expect.h"
 
 #include "base/vec.h"
@@ -82,12 +82,12 @@ static void expectations(struct tir_arena *arena, tir_str line, int64_t number, 
 }
 
 // The head of a diagnostic: "NAME:LINE:COLUMN: severity[CODE]: message".
-static bool head(tir_str line, tir_str name, struct item *out)
+static bool head(struct tir_arena *arena, tir_str line, tir_str name, struct item *out)
 {
     if (line.len < name.len || memcmp(line.ptr, name.ptr, name.len))
         return false;
     line = (tir_str){line.ptr + name.len, line.len - name.len};
-    tir_str column;
+    tir_str column, code;
     *out = (struct item){.line = 0};
     if (!skip(&line, ":") || !tir_parse_int(take_while(&line, DIGITS), &out->line) ||
         !skip(&line, ":"))
@@ -96,8 +96,10 @@ static bool head(tir_str line, tir_str name, struct item *out)
     if (!column.len || !skip(&line, ": "))
         return false;
     out->severity = take_while(&line, LETTERS);
-    out->text = line;
-    return line.len && line.ptr[0] == '[';
+    if (!skip(&line, "[") || !find(&line, "]", &code))
+        return false;
+    out->text = tir_str_format(arena, STR_FMT STR_FMT, STR_ARG(code), STR_ARG(line));
+    return true;
 }
 
 static bool contains(tir_str text, tir_str part)
@@ -128,7 +130,7 @@ bool tir_expect_check(struct tir_arena *arena, tir_str name, tir_str source, tir
         expectations(arena, next_line(&source), number, &wanted);
     while (diagnostics.len) {
         struct item item;
-        if (head(next_line(&diagnostics), name, &item))
+        if (head(arena, next_line(&diagnostics), name, &item))
             vec_push(arena, &got, item);
     }
     vec_foreach(struct item, it, &wanted) {
@@ -143,9 +145,9 @@ bool tir_expect_check(struct tir_arena *arena, tir_str name, tir_str source, tir
         if (it->met || tir_str_is(it->severity, "remark"))
             continue;
         fine = false;
-        tir_text_format(out, STR_FMT ":%lld: reported, but not expected: " STR_FMT STR_FMT "\n",
-                        STR_ARG(name), (long long)it->line, STR_ARG(it->severity),
-                        STR_ARG(it->text));
+        tir_text_format(
+            out, STR_FMT ":%lld: reported, but not expected: " STR_FMT ": " STR_FMT "\n",
+            STR_ARG(name), (long long)it->line, STR_ARG(it->severity), STR_ARG(it->text));
     }
     return fine;
 }
