@@ -98,22 +98,50 @@ static tir_formula_code code_of(const struct tir_inst *inst)
     }
 }
 
+static void push_with(struct formula *formula, tir_formula_code code, int64_t constant)
+{
+    push(formula, TIR_FORMULA_CONST, constant);
+    push(formula, code, 0);
+}
+
+// Formulas have 64 bits: what comes of narrower numbers wraps in their type, by two remainders, as
+// that of a negative number is negative.
+static void wrap(struct formula *formula, enum tir_elem elem)
+{
+    const uint32_t bits = tir_elems[elem].bits;
+    if (elem == TIR_BOOL || bits >= 64 || formula->is_quiet)
+        return;
+    const int64_t count = INT64_C(1) << bits;
+    const int64_t below = tir_elems[elem].kind == TIR_KIND_SIGNED ? count / 2 : 0;
+    push_with(formula, TIR_FORMULA_MOD, count);
+    push_with(formula, TIR_FORMULA_ADD, count + below);
+    push_with(formula, TIR_FORMULA_MOD, count);
+    if (below)
+        push_with(formula, TIR_FORMULA_SUB, below);
+}
+
 static bool value(struct formula *formula, const struct tir_value *v);
 
-// a << constant, a >> constant of what is not negative.
+// a << constant, and a >> constant: a / 2^constant rounded down, as -ceildiv(-a, 2^constant).
 static bool shift(struct formula *formula, const struct tir_inst *inst)
 {
     int64_t by;
     if (!tir_is_const_int(inst->operands[1], &by) || by < 0 || by > 62)
         return refuse(formula, "a shift by a number that is not constant");
-    if (!value(formula, inst->operands[0]))
-        return false;
-    push(formula, TIR_FORMULA_CONST, INT64_C(1) << by);
     if (inst->op == TIR_OP_SHL) {
-        push(formula, TIR_FORMULA_MUL, 0);
+        if (!value(formula, inst->operands[0]))
+            return false;
+        push_with(formula, TIR_FORMULA_MUL, INT64_C(1) << by);
+        wrap(formula, inst->results[0]->type->elem);
         return true;
     }
-    push(formula, TIR_FORMULA_DIV, 0);
+    push(formula, TIR_FORMULA_CONST, 0);
+    push(formula, TIR_FORMULA_CONST, 0);
+    if (!value(formula, inst->operands[0]))
+        return false;
+    push(formula, TIR_FORMULA_SUB, 0);
+    push_with(formula, TIR_FORMULA_CEILDIV, INT64_C(1) << by);
+    push(formula, TIR_FORMULA_SUB, 0);
     return true;
 }
 
@@ -127,8 +155,7 @@ static bool mask(struct formula *formula, const struct tir_inst *inst)
         return refuse(formula, "and");
     if (!value(formula, inst->operands[0]))
         return false;
-    push(formula, TIR_FORMULA_CONST, bits + 1);
-    push(formula, TIR_FORMULA_MOD, 0);
+    push_with(formula, TIR_FORMULA_MOD, bits + 1);
     return true;
 }
 
@@ -148,6 +175,15 @@ static bool choice(struct formula *formula, const struct tir_inst *inst)
     return true;
 }
 
+// Does a type have all numbers of another one?
+static bool holds(enum tir_elem type, enum tir_elem other)
+{
+    const bool is_signed = tir_elems[type].kind == TIR_KIND_SIGNED;
+    if (is_signed == (tir_elems[other].kind == TIR_KIND_SIGNED))
+        return tir_elems[type].bits >= tir_elems[other].bits;
+    return is_signed && tir_elems[type].bits > tir_elems[other].bits;
+}
+
 static bool operation(struct formula *formula, const struct tir_inst *inst)
 {
     switch (inst->op) {
@@ -160,16 +196,23 @@ static bool operation(struct formula *formula, const struct tir_inst *inst)
         if (inst->results[0]->type->elem == TIR_BOOL)
             break;
         return mask(formula, inst);
-    case TIR_OP_CAST: // between integers; formulas have 64 bits
+    case TIR_OP_CAST: // between integers
         if (tir_elem_is_float(inst->operands[0]->type->elem) ||
             tir_elem_is_float(inst->results[0]->type->elem))
             return refuse(formula, "floats");
-        return value(formula, inst->operands[0]);
+        if (!value(formula, inst->operands[0]))
+            return false;
+        if (inst->results[0]->type->elem == TIR_BOOL)
+            push_with(formula, TIR_FORMULA_NE, 0);
+        else if (!holds(inst->results[0]->type->elem, inst->operands[0]->type->elem))
+            wrap(formula, inst->results[0]->type->elem);
+        return true;
     case TIR_OP_NEG:
         push(formula, TIR_FORMULA_CONST, 0);
         if (!value(formula, inst->operands[0]))
             return false;
         push(formula, TIR_FORMULA_SUB, 0);
+        wrap(formula, inst->results[0]->type->elem);
         return true;
     case TIR_OP_CTA_RANK: // of the first CTA, as of the first tile
         if (!formula->is_quiet)
@@ -186,6 +229,8 @@ static bool operation(struct formula *formula, const struct tir_inst *inst)
         if (!value(formula, inst->operands[i]))
             return false;
     push(formula, code, 0);
+    if (inst->op == TIR_OP_ADD || inst->op == TIR_OP_SUB || inst->op == TIR_OP_MUL)
+        wrap(formula, inst->results[0]->type->elem);
     return true;
 }
 
