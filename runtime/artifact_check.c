@@ -12,6 +12,11 @@
 #include "formula.h"
 #include "tir/tensor_map.h"
 
+// What a list with more entries than the limit has; NULL: it has no more.
+#define TEXT_OF(number) #number
+#define AT_MOST(count, limit, what) \
+    ((count) > (limit) ? "more than " TEXT_OF(limit) " " what : NULL)
+
 static bool same(tir_str a, tir_str b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
@@ -232,9 +237,12 @@ static const char *check_code(const tir_artifact_variant *variant,
     for (int i = 0; i < 3 && !wrong; i++)
         wrong = variant->grid[i].count ? tir_formula_check(&variant->grid[i], kernel)
                                        : "a variant has no grid";
-    if (!wrong && (variant->map_count > TIR_MAX_MAPS || variant->role_count > TIR_MAX_ROLES ||
-                   variant->barrier_count > TIR_MAX_BARRIERS))
-        wrong = "a variant has too many tensor maps, roles or barriers";
+    if (!wrong)
+        wrong = AT_MOST(variant->map_count, TIR_MAX_MAPS, "tensor maps of a variant");
+    if (!wrong)
+        wrong = AT_MOST(variant->role_count, TIR_MAX_ROLES, "roles of a variant");
+    if (!wrong)
+        wrong = AT_MOST(variant->barrier_count, TIR_MAX_BARRIERS, "barriers of a variant");
     if (!wrong && variant->watchdog > 1)
         wrong = "a variant neither has a watchdog nor none";
     if (!wrong && variant->waits > TIR_WAITS_LAST)
@@ -383,18 +391,32 @@ static const char *check_sequence(const tir_artifact_sequence *sequence,
     return wrong;
 }
 
+static const char *check_counts(const tir_artifact_kernel *kernel)
+{
+    const char *const wrong[] = {
+        AT_MOST(kernel->param_count, TIR_MAX_PARAMS, "parameters"),
+        AT_MOST(kernel->dim_count, TIR_MAX_DIMS, "dimensions"),
+        AT_MOST(kernel->fixed_count, TIR_MAX_DIMS, "fixed dimensions"),
+        AT_MOST(kernel->name_count, TIR_MAX_DIMS, "names in sizes"),
+        AT_MOST(kernel->meta_count, TIR_MAX_METAS, "metas"),
+        AT_MOST(kernel->condition_count, TIR_MAX_CONDITIONS, "conditions"),
+        AT_MOST(kernel->variant_count, TIR_MAX_VARIANTS, "variants"),
+        AT_MOST(kernel->sequence_count, TIR_MAX_SEQUENCES, "sequences"),
+        AT_MOST(kernel->config_count, TIR_MAX_CONFIGS, "configurations"),
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        if (wrong[i])
+            return wrong[i];
+    return NULL;
+}
+
 static const char *check_kernel(const tir_artifact_kernel *kernel)
 {
     if (!is_name(kernel->name))
         return "it has no proper name";
-    if (kernel->param_count > TIR_MAX_PARAMS || kernel->dim_count > TIR_MAX_DIMS ||
-        kernel->fixed_count > TIR_MAX_DIMS || kernel->name_count > TIR_MAX_DIMS ||
-        kernel->meta_count > TIR_MAX_METAS || kernel->condition_count > TIR_MAX_CONDITIONS ||
-        kernel->variant_count > TIR_MAX_VARIANTS || kernel->sequence_count > TIR_MAX_SEQUENCES ||
-        kernel->config_count > TIR_MAX_CONFIGS)
-        return "it has too many parameters, dimensions, metas, conditions, variants, sequences or "
-               "configurations";
-    const char *wrong = check_interface(kernel);
+    const char *wrong = check_counts(kernel);
+    if (!wrong)
+        wrong = check_interface(kernel);
     for (uint32_t i = 0; i < kernel->condition_count && !wrong; i++) {
         const tir_artifact_condition *condition = &kernel->conditions[i];
         if (!condition->holds.count || !condition->text.len || !is_text(condition->text))

@@ -82,8 +82,9 @@ const char *tir_formula_check(const tir_formula *formula, const tir_artifact_ker
         if (depth < takes)
             return "a formula takes a value that is not there";
         depth += (op->code != TIR_FORMULA_SET) - takes;
+        _Static_assert(TIR_MAX_STACK == 16, "the message has the number");
         if (depth > (int)TIR_MAX_STACK)
-            return "a formula holds too many values";
+            return "more than 16 values of a formula wait for their operation";
     }
     if (formula->count && !depth)
         return "a formula leaves no value";

@@ -236,8 +236,9 @@ static bool operation(struct formula *formula, const struct tir_inst *inst)
 
 static bool value(struct formula *formula, const struct tir_value *v)
 {
+    static_assert(TIR_MAX_FORMULA == 512, "the message has the number");
     if (formula->ops.len > TIR_MAX_FORMULA)
-        return refuse(formula, "so many operations");
+        return refuse(formula, "more than 512 numbers, names and operations");
     if (tir_elem_is_float(v->type->elem))
         return refuse(formula, "floats");
     if (v->kind == TIR_VALUE_CONST) {

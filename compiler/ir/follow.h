@@ -34,7 +34,7 @@ bool tir_same_value(struct tir_arena *scratch, struct tir_value *a, struct tir_v
 // Values that the runtime computes before a launch are written, and stored, as one expression.
 #define TIR_MAX_EXPRESSION 1024
 #define TIR_EXPRESSION_TOO_LONG \
-    "the runtime computes this before a launch; it is an expression of more than %d operations"
+    "the runtime computes this before a launch; it has more than %d numbers, names and operations"
 
 // The length of v as one expression, in which a value used twice is written twice: its operations
 // except casts, and their leaves. UINT32_MAX: that or more.

@@ -329,13 +329,13 @@ static void test_refusals(void **state)
          "not the extent of any tensor");
     CASE(kernel.fixed = ((const tir_artifact_fixed[]){{TEXT("P"), -1}}), "a fixed dimension");
     CASE(kernel.fixed = ((const tir_artifact_fixed[]){{TEXT("not one"), 1}}), "a fixed dimension");
-    CASE(kernel.fixed_count = TIR_MAX_DIMS + 1, "too many parameters");
+    CASE(kernel.fixed_count = TIR_MAX_DIMS + 1, "more than 32 fixed dimensions");
     CASE(names[0].name = TEXT("not one"), "no proper name or formula");
     CASE(names[0].value.count = 0, "no proper name or formula");
     CASE(names[0].name = TEXT("K"), "a name is a dimension");
     CASE((names[1] = names[0], kernel.name_count = 2), "two names are the same");
     CASE(names[0].value = ((tir_formula){unknown_dim, 1}), "does not exist");
-    CASE(kernel.name_count = TIR_MAX_DIMS + 1, "too many parameters");
+    CASE(kernel.name_count = TIR_MAX_DIMS + 1, "more than 32 names in sizes");
     CASE(variant.threads = 0, "1 to 1024 threads");
     CASE(variant.threads = 1025, "1 to 1024 threads");
     CASE(variant.facts = 8, "a fact");
@@ -350,8 +350,8 @@ static void test_refusals(void **state)
     CASE((variant.preferred[0] = 4, variant.preferred[1] = variant.preferred[2] = 1),
          "a variant with preferred clusters is persistent"); // it is
     CASE(variant.grid[2].count = 0, "no grid");
-    CASE(variant.map_count = TIR_MAX_MAPS + 1, "too many tensor maps");
-    CASE(variant.role_count = TIR_MAX_ROLES + 1, "too many tensor maps, roles or barriers");
+    CASE(variant.map_count = TIR_MAX_MAPS + 1, "more than 16 tensor maps");
+    CASE(variant.role_count = TIR_MAX_ROLES + 1, "more than 32 roles");
     CASE(variant.watchdog = 2, "a watchdog nor none");
     CASE(variant.waits = 3, "waits for the launch before it in no known way");
     CASE(variant.cooperative = 1, "neither is cooperative nor not"); // it is persistent
@@ -382,7 +382,7 @@ static void test_refusals(void **state)
     CASE((maps[1].pixels = 64, maps[1].box[1] = 1, maps[1].high[1] = 1), "corners");
     CASE(maps[1].high[0] = 1, "corners");
     CASE(variant.config = 2, "a configuration that does not exist");
-    CASE(kernel.config_count = TIR_MAX_CONFIGS + 1, "too many parameters");
+    CASE(kernel.config_count = TIR_MAX_CONFIGS + 1, "more than 64 configurations");
     CASE(kernel.configs = ((const tir_str[]){TEXT("a\0b"), TEXT("c")}), "not text");
     CASE(kernel.config_count = 1, "a choice is of a configuration");
     CASE(kernel.tuned_count = TIR_MAX_TUNED + 1, "too many devices");
@@ -404,7 +404,7 @@ static void test_refusals(void **state)
     CASE((variant.when = (tir_formula){unset, 3}), "before it is set");
     CASE((variant.when = (tir_formula){nothing, 2}), "leaves no value");
     CASE((variant.when = (tir_formula){two, 2}), "more than one");
-    CASE((variant.when = (tir_formula){deep, TIR_MAX_STACK + 1}), "too many values");
+    CASE((variant.when = (tir_formula){deep, TIR_MAX_STACK + 1}), "more than 16 values");
 #undef CASE
 }
 
@@ -456,7 +456,7 @@ static void test_sequence_refusals(void **state)
     CASE((kernels[KERNEL_STEP].sequences = &sequence, kernels[KERNEL_STEP].sequence_count = 1),
          "of no kernel that is one");
     CASE(kernels[KERNEL_RELAY].sequence_count = 0, "no variant");
-    CASE(kernels[KERNEL_RELAY].sequence_count = TIR_MAX_SEQUENCES + 1, "too many");
+    CASE(kernels[KERNEL_RELAY].sequence_count = TIR_MAX_SEQUENCES + 1, "more than 16 sequences");
 #undef CASE
 }
 

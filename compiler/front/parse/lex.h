@@ -35,7 +35,7 @@ struct tir_lexer {
 };
 
 #define TIR_MAX_FILE_BYTES (16u << 20)
-#define TIR_MAX_NAME_BYTES 4096u
+#define TIR_MAX_NAME_BYTES 1024u
 
 // Checks the file's size and encoding. False: a diagnostic says why and there are no tokens.
 bool tir_lexer_init(struct tir_lexer *lexer, struct tir_context *cx,
