@@ -19,7 +19,7 @@ static struct tir_tensor_spec parse(const char *text)
 {
     struct tir_tensor_spec spec;
     tir_error error;
-    if (!tir_tensor_spec_parse(&arena, text, &spec, &error))
+    if (!tir_tensor_spec_parse(&arena, text, TIR_F32, &spec, &error))
         fail_msg("%s: %s", text, error.message);
     return spec;
 }
@@ -60,7 +60,7 @@ static void test_bad_specs(void **state)
     for (size_t i = 0; i < TIR_COUNT_OF(texts); i++) {
         struct tir_tensor_spec spec;
         tir_error error = {0};
-        if (tir_tensor_spec_parse(&arena, texts[i], &spec, &error))
+        if (tir_tensor_spec_parse(&arena, texts[i], TIR_F32, &spec, &error))
             fail_msg("\"%s\" was accepted", texts[i]);
         assert_true(error.message[0]);
     }
@@ -71,18 +71,51 @@ static void test_what_is_needed(void **state)
     (void)state;
     static const struct {
         const char *text, *message;
+        enum tir_elem elem;
     } cases[] = {
-        {"pad=-1", "pad=-1: a whole number from 0 is needed"},
-        {"strides=", "strides=: elements from 0, one per dimension, with x between"},
-        {"save=", "save=: the name of a file is needed"},
-        {"rand:1:0", "rand: the range is empty"},
-        {"randint:2:1", "randint: the range is empty"},
+        {"pad=-1", "pad=-1: a whole number from 0 is needed", TIR_F32},
+        {"strides=", "strides=: elements from 0, one per dimension, with x between", TIR_F32},
+        {"save=", "save=: the name of a file is needed", TIR_F32},
+        {"rand:1:0", "rand: the range is empty", TIR_F32},
+        {"randint:2:1", "randint: the range is empty", TIR_F32},
+        {"full:1e39", "full: \"1e39\" is not a value of f32", TIR_F32},
+        {"full:65520", "full: \"65520\" is not a value of f16", TIR_F16},
+        {"full:1.5", "full: \"1.5\" is not a value of i32", TIR_I32},
+        {"full:128", "full: \"128\" is not a value of i8", TIR_I8},
+        {"full:-1", "full: \"-1\" is not a value of u64", TIR_U64},
+        {"full:nan", "full: \"nan\" is not a value of i8", TIR_I8},
+        {"full:2", "full: \"2\" is not a value of bool", TIR_BOOL},
+        {"rand:0:1e39", "rand: \"1e39\" is not a value of f32", TIR_F32},
+        {"randn:-1e39", "randn: \"-1e39\" is not a value of f32", TIR_F32},
+        {"randint:0:65520", "randint: \"65520\" is not a value of f16", TIR_F16},
+        {"randint:-1:1", "randint: \"-1\" is not a value of u8", TIR_U8},
     };
     for (size_t i = 0; i < TIR_COUNT_OF(cases); i++) {
         struct tir_tensor_spec spec;
         tir_error error = {0};
-        assert_false(tir_tensor_spec_parse(&arena, cases[i].text, &spec, &error));
+        assert_false(tir_tensor_spec_parse(&arena, cases[i].text, cases[i].elem, &spec, &error));
         assert_string_equal(error.message, cases[i].message);
+    }
+}
+
+// Numbers at the limits of types, and those that casts round.
+static void test_what_fits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum tir_elem elem;
+    } cases[] = {
+        {"full:3.4e38", TIR_F32},     {"full:inf", TIR_F16},     {"full:65519", TIR_F16},
+        {"full:-128", TIR_I8},        {"full:1e2", TIR_I8},      {"full:1", TIR_BOOL},
+        {"full:1000", TIR_E2M1},      {"rand:0.5:1000", TIR_I8}, {"randint:-128:127", TIR_I8},
+        {"randint:0:65519", TIR_F16}, {"full:1.8e19", TIR_U64},  {"ones", TIR_BOOL},
+    };
+    for (size_t i = 0; i < TIR_COUNT_OF(cases); i++) {
+        struct tir_tensor_spec spec;
+        tir_error error = {0};
+        if (!tir_tensor_spec_parse(&arena, cases[i].text, cases[i].elem, &spec, &error))
+            fail_msg("%s", error.message);
     }
 }
 
@@ -211,9 +244,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_specs),          cmocka_unit_test(test_bad_specs),
-        cmocka_unit_test(test_what_is_needed), cmocka_unit_test(test_strides),
-        cmocka_unit_test(test_too_large),      cmocka_unit_test(test_contents),
-        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_few_integers),
+        cmocka_unit_test(test_what_is_needed), cmocka_unit_test(test_what_fits),
+        cmocka_unit_test(test_strides),        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_contents),       cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_few_integers),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

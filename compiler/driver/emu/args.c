@@ -80,7 +80,7 @@ static bool read_buffer(struct reader *r, const char *text, struct tir_emu_arg *
     arg->is_buffer = true;
     if (fill.len) { // "=..."
         const char *contents = tir_str_copy(r->arena, (tir_str){fill.ptr + 1, fill.len - 1}).ptr;
-        if (!tir_tensor_spec_parse(r->arena, contents, &arg->spec, r->error))
+        if (!tir_tensor_spec_parse(r->arena, contents, elem, &arg->spec, r->error))
             return false;
     }
     if (arrow)

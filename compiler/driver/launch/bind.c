@@ -72,11 +72,10 @@ static bool bind_param(struct binder *b, struct tir_bound *p, tir_str name, tir_
     if (p->given)
         return tir_fail(b->error, TIR_ERR_INVALID, STR_FMT " is given twice", STR_ARG(name));
     p->given = true;
+    const enum tir_elem elem = tir_elem_of_element(p->param->element);
     if (p->param->kind == TIR_PARAM_SCALAR)
-        return tir_scalar_parse(tir_elem_of_element(p->param->element), value, &p->scalar,
-                                b->error) ||
-               about(b, name);
-    if (!tir_tensor_spec_parse(b->arena, value.ptr, &p->spec, b->error))
+        return tir_scalar_parse(elem, value, &p->scalar, b->error) || about(b, name);
+    if (!tir_tensor_spec_parse(b->arena, value.ptr, elem, &p->spec, b->error))
         return about(b, name);
     if (p->param->direction == TIR_DIRECTION_OUT && p->spec.fill == TIR_FILL_FILE) {
         p->spec.fill = TIR_FILL_DEFAULT;

@@ -2,6 +2,7 @@
 // Host tensors: storage, walking, and filling by a specification.
 #include "driver/value/tensor.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/parallel.h"
@@ -174,16 +175,34 @@ static tir_str cut(tir_str *rest, char separator)
     return head;
 }
 
-static bool fill_arguments(tir_str rest, const struct fill_name *fill, struct tir_tensor_spec *out,
-                           tir_error *error)
+// Whether elements may have this number, or this integer, but for rounding. Small floats hold all,
+// as casts to them end at their largest number, and casts round what is drawn for integers.
+static bool fits(enum tir_elem elem, enum tir_fill fill, double number, int64_t i)
 {
+    if (tir_elem_is_float(elem))
+        return !isfinite(number) || isfinite(tir_number_round(elem, number));
+    if (fill == TIR_FILL_RANDINT)
+        return tir_number_wrap(elem, i) == i;
+    const int64_t cast = tir_number_cast(elem, TIR_F64, (union tir_number){.f = number}).i;
+    return fill != TIR_FILL_CONSTANT ||
+           number == (elem == TIR_U64 ? (double)(uint64_t)cast : (double)cast);
+}
+
+static bool fill_arguments(tir_str rest, const struct fill_name *fill, enum tir_elem elem,
+                           struct tir_tensor_spec *out, tir_error *error)
+{
+    const bool is_int = fill->fill == TIR_FILL_RANDINT;
     uint32_t count = 0;
     for (; rest.ptr && rest.len && count < 2; count++) {
         tir_str argument = cut(&rest, ':');
-        if (fill->fill == TIR_FILL_RANDINT ? !tir_parse_int(argument, count ? &out->hi : &out->lo)
-                                           : !tir_parse_float(argument, count ? &out->b : &out->a))
+        int64_t *i = count ? &out->hi : &out->lo;
+        double *number = count ? &out->b : &out->a;
+        if (is_int ? !tir_parse_int(argument, i) : !tir_parse_float(argument, number))
             return tir_fail(error, TIR_ERR_INVALID, "%s: \"" STR_FMT "\" is not a number",
                             fill->name, STR_ARG(argument));
+        if (!fits(elem, fill->fill, is_int ? (double)*i : *number, *i))
+            return tir_fail(error, TIR_ERR_INVALID, "%s: \"" STR_FMT "\" is not a value of %s",
+                            fill->name, STR_ARG(argument), tir_elems[elem].name);
     }
     if (rest.len || count < fill->least || count > fill->most)
         return tir_fail(error, TIR_ERR_INVALID, "%s takes %u%s numbers, after \":\"", fill->name,
@@ -194,8 +213,8 @@ static bool fill_arguments(tir_str rest, const struct fill_name *fill, struct ti
     return is_range || tir_fail(error, TIR_ERR_INVALID, "%s: the range is empty", fill->name);
 }
 
-static bool parse_fill(struct tir_arena *arena, tir_str item, struct tir_tensor_spec *out,
-                       tir_error *error)
+static bool parse_fill(struct tir_arena *arena, tir_str item, enum tir_elem elem,
+                       struct tir_tensor_spec *out, tir_error *error)
 {
     if (item.len > 1 && item.ptr[0] == '@') {
         out->fill = TIR_FILL_FILE;
@@ -209,7 +228,7 @@ static bool parse_fill(struct tir_arena *arena, tir_str item, struct tir_tensor_
         out->fill = fills[i].fill;
         out->a = fills[i].a;
         out->b = fills[i].b;
-        return fill_arguments(rest, &fills[i], out, error);
+        return fill_arguments(rest, &fills[i], elem, out, error);
     }
     return tir_fail(error, TIR_ERR_INVALID,
                     "\"" STR_FMT "\" is none of randn, rand, randint:LO:HI, zeros, ones, arange, "
@@ -251,8 +270,8 @@ static bool parse_option(struct tir_arena *arena, tir_str key, tir_str value,
                              STR_ARG(value), needed);
 }
 
-bool tir_tensor_spec_parse(struct tir_arena *arena, const char *text, struct tir_tensor_spec *out,
-                           tir_error *error)
+bool tir_tensor_spec_parse(struct tir_arena *arena, const char *text, enum tir_elem elem,
+                           struct tir_tensor_spec *out, tir_error *error)
 {
     *out = (struct tir_tensor_spec){.fill = TIR_FILL_DEFAULT};
     tir_str rest = tir_str_of(text);
@@ -262,7 +281,7 @@ bool tir_tensor_spec_parse(struct tir_arena *arena, const char *text, struct tir
         if (!option && out->fill != TIR_FILL_DEFAULT)
             return tir_fail(error, TIR_ERR_INVALID, "the contents are stated twice");
         if (!(option ? parse_option(arena, key, value, out, error)
-                     : parse_fill(arena, item, out, error)))
+                     : parse_fill(arena, item, elem, out, error)))
             return false;
     } while (rest.len);
     return true;

@@ -66,9 +66,9 @@ struct tir_tensor_spec {
     uint32_t stride_count;
     int64_t strides[TIR_MAX_RANK];
 };
-// Strings come from the arena.
-bool tir_tensor_spec_parse(struct tir_arena *arena, const char *text, struct tir_tensor_spec *out,
-                           tir_error *error);
+// Of a tensor of `elem`. Strings come from the arena.
+bool tir_tensor_spec_parse(struct tir_arena *arena, const char *text, enum tir_elem elem,
+                           struct tir_tensor_spec *out, tir_error *error);
 
 // Fills in every element but for FILE and, when `output`, DEFAULT. The numbers depend on `key` and
 // the element's index alone, not on strides.
