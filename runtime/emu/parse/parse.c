@@ -312,15 +312,17 @@ static bool parse_targets(struct emu_loader *ld, struct emu_name *name)
     const bool branch = emu_at_dot(ld, "branchtargets");
     emu_next(ld);
     struct emu_symbol *s = emu_declare(ld, name, branch ? EMU_SYM_TARGETS : EMU_SYM_PROTO);
-    EMU_VEC(struct emu_operand) targets = {0};
-    while (!emu_accept(ld, ';')) {
-        if (ld->token.kind == EMU_TOK_END)
-            emu_syntax(ld, ld->token.line, "';' expected at the end");
-        if (ld->token.kind == EMU_TOK_WORD)
-            *emu_push(&ld->scratch, &targets) =
-                (struct emu_operand){.kind = EMU_OPD_NAME, .name = emu_intern(ld, ld->token.text)};
-        emu_next(ld);
+    if (proto) { // its parameters mean nothing
+        skip_statement(ld);
+        return true;
     }
+    EMU_VEC(struct emu_operand) targets = {0};
+    do {
+        struct emu_name *target = emu_expect_word(ld);
+        *emu_push(&ld->scratch, &targets) =
+            (struct emu_operand){.kind = EMU_OPD_NAME, .name = target};
+    } while (emu_accept(ld, ','));
+    emu_expect(ld, ';');
     s->targets = targets.at;
     s->count = targets.len;
     return true;
