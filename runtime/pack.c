@@ -232,16 +232,21 @@ static tir_status learn_dims(struct packing *p, uint32_t index, const int64_t *s
     return TIR_OK;
 }
 
-// The strides of a contiguous tensor. false: it has more than 2^63 elements.
+// The strides of a contiguous tensor. false: it has more than 2^63 elements. Those of an empty one
+// may be any.
 static bool contiguous(const int64_t *shape, uint32_t rank, int64_t strides[TIR_MAX_RANK])
 {
+    bool too_large = false, empty = false;
     int64_t stride = 1;
     for (uint32_t d = rank; d-- > 0;) {
         strides[d] = stride;
-        if (shape[d] > 1 && __builtin_mul_overflow(stride, shape[d], &stride))
-            return false;
+        empty |= shape[d] == 0;
+        if (shape[d] > 1 && __builtin_mul_overflow(stride, shape[d], &stride)) {
+            too_large = true;
+            stride = 1;
+        }
     }
-    return true;
+    return !too_large || empty;
 }
 
 // Bytes from the first to the last element; 0 for a tensor without elements, -1 for overflow.

@@ -119,6 +119,22 @@ static void test_what_fits(void **state)
     }
 }
 
+// Sizes beside a 0 may be any.
+static void test_empty(void **state)
+{
+    (void)state;
+    const int64_t large = INT64_C(1) << 40;
+    const int64_t shapes[][3] = {{large, large, 0}, {large, 0, large}, {0, large, large}};
+    for (size_t i = 0; i < TIR_COUNT_OF(shapes); i++) {
+        tir_error error = {0};
+        struct tir_tensor t;
+        if (!tir_tensor_make(&t, TIR_F32, 3, shapes[i], NULL, 0, 0, &error))
+            fail_msg("%s", error.message);
+        assert_int_equal(t.count, 0);
+        tir_tensor_free(&t);
+    }
+}
+
 static void test_strides(void **state)
 {
     (void)state;
@@ -245,9 +261,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_specs),          cmocka_unit_test(test_bad_specs),
         cmocka_unit_test(test_what_is_needed), cmocka_unit_test(test_what_fits),
-        cmocka_unit_test(test_strides),        cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_contents),       cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_few_integers),
+        cmocka_unit_test(test_empty),          cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_too_large),      cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_few_integers),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -659,6 +659,29 @@ static void test_constant_extents(void **state)
     tir_rt_module_destroy(module);
 }
 
+// Sizes beside a 0 may be any.
+static void test_large_and_empty(void **state)
+{
+    struct rig *rig = *state;
+    const tir_str dims[] = {{"a", 1}, {"b", 1}, {"c", 1}};
+    const tir_artifact_param params[] = {{.name = {"X", 1},
+                                          .element = TIR_ELEMENT_F32,
+                                          .rank = 3,
+                                          .extents = {{.dim = 0}, {.dim = 1}, {.dim = 2}}}};
+    const tir_artifact_kernel kernel = {
+        .dims = dims, .dim_count = 3, .params = params, .param_count = 1};
+    tir_rt_module *module;
+    tir_rt_kernel *k = load_fast_or_any(rig, kernel, (tir_artifact_variant){.facts = 0}, &module);
+    assert_non_null(k);
+    for (uint32_t empty = 0; empty < 3; empty++) {
+        int64_t shape[] = {INT64_C(1) << 40, INT64_C(1) << 40, INT64_C(1) << 40};
+        shape[empty] = 0;
+        const tir_rt_arg arg = tir_rt_arg_tensor(0x100, TIR_ELEMENT_F32, 3, shape, NULL);
+        rig_ok(rig, tir_rt_launch(k, NULL, &arg, 1, NULL, &rig->error));
+    }
+    tir_rt_module_destroy(module);
+}
+
 // BEGIN asks for where rows begin, whatever their length.
 static void test_beginnings(void **state)
 {
@@ -707,6 +730,7 @@ int main(void)
         TEST(test_tuned),
         TEST(test_tuned_elsewhere),
         TEST(test_constant_extents),
+        TEST(test_large_and_empty),
         TEST(test_beginnings),
         TEST(test_index32_limit),
         TEST(test_refusals),

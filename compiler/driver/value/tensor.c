@@ -29,14 +29,22 @@ static void default_strides(struct tir_tensor *t, int64_t pad)
     }
 }
 
+static bool is_empty(const struct tir_tensor *t)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->shape[i] == 0)
+            return true;
+    return false;
+}
+
 // Elements from the start of the storage to the end of the last element; 0 for an empty tensor.
 static bool span(const struct tir_tensor *t, int64_t *out)
 {
     int64_t last = t->offset, step;
     *out = 0;
+    if (is_empty(t))
+        return true;
     for (uint32_t i = 0; i < t->rank; i++) {
-        if (t->shape[i] == 0)
-            return true;
         if (!tir_mul_checked(t->shape[i] - 1, t->strides[i], &step) ||
             !tir_add_checked(last, step, &last))
             return false;
@@ -46,13 +54,8 @@ static bool span(const struct tir_tensor *t, int64_t *out)
 
 static bool count_elements(const struct tir_tensor *t, int64_t *out)
 {
-    *out = 1;
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (t->shape[i] == 0) {
-            *out = 0;
-            return true;
-        }
-    for (uint32_t i = 0; i < t->rank; i++)
+    *out = is_empty(t) ? 0 : 1;
+    for (uint32_t i = 0; *out && i < t->rank; i++)
         if (!tir_mul_checked(*out, t->shape[i], out))
             return false;
     return true;
