@@ -6,24 +6,28 @@
 
 #include "driver/file.h"
 
-#define LIMIT ((size_t)17 << 20) // a little more than the language allows, so that it can say so
+#define LIMIT ((size_t)16 << 20) // of the language
 
 bool tir_source_read(struct tir_arena *arena, const char *path, tir_str *text, tir_error *error)
 {
-    char *bytes;
-    size_t size;
-    if (!tir_file_read(path, LIMIT, &bytes, &size, error))
+    FILE *file;
+    char *bytes = NULL;
+    size_t size = 0;
+    if (!tir_file_open(path, &file, error))
         return false;
-    const bool is_artifact = size >= 4 && !memcmp(bytes, "TIRA", 4);
+    // One more than the limit, of which the lexer speaks.
+    const bool is_read = tir_file_append(file, path, LIMIT + 1, &bytes, &size, error);
+    tir_file_close(file);
+    const bool is_artifact = is_read && size >= 4 && !memcmp(bytes, "TIRA", 4);
     if (is_artifact)
         tir_fail(error, TIR_ERR_INVALID,
                  "%s is an artifact, not a source: programs load it (tir_rt_module_load), and tirc "
                  "explain prints its receipt",
                  path);
-    else
+    else if (is_read)
         *text = tir_str_copy(arena, (tir_str){bytes, size});
     free(bytes);
-    return !is_artifact;
+    return is_read && !is_artifact;
 }
 
 struct tir_source_importer

@@ -153,7 +153,8 @@ static void load_import(struct loader *ld, struct module *to, tir_str from,
     if (old)
         return;
     if (ld->files.len >= MAX_FILES)
-        tir_error_at(&ld->cx->diags, import->span, TIR_E_IMPORT, "more than %d files", MAX_FILES);
+        tir_error_at(&ld->cx->diags, import->span, TIR_E_FILE_SIZE, "more than %d files",
+                     MAX_FILES);
     else
         load_file(ld, m, name, text, import->name != NULL);
 }

@@ -58,7 +58,7 @@ bool tir_lexer_init(struct tir_lexer *lx, struct tir_context *cx, const struct t
         lx->at += 3; // a byte order mark, which some editors put in front
     if (file->text.len > TIR_MAX_FILE_BYTES) {
         tir_error_at(&cx->diags, (struct tir_span){file->base, file->base}, TIR_E_FILE_SIZE,
-                     "the file has %zu bytes; the limit is %u", file->text.len, TIR_MAX_FILE_BYTES);
+                     "the file has more than %u bytes", TIR_MAX_FILE_BYTES);
         return false;
     }
     for (size_t i = 0, n; i < file->text.len; i += n) {
