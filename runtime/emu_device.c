@@ -386,9 +386,9 @@ tir_status tir_emu_settings(tir_runtime *runtime, tir_error *error)
     const char *schedule = runtime->options.emu_schedule;
     enum emu_policy policy = EMU_LAZY;
     if (schedule && !emu_policy_parse(schedule, &policy, &runtime->emu_seed))
-        return tir_error_set(error, TIR_ERR_INVALID,
-                             "schedule '%.40s' is none of eager, lazy, adversarial, random:SEED",
-                             schedule);
+        return tir_error_set(
+            error, TIR_ERR_INVALID,
+            "schedule '%.40s' is none of eager, lazy, adversarial[:SEED], random:SEED", schedule);
     if (runtime->options.emu_check > TIR_RT_EMU_CHECK_FULL)
         return tir_error_set(error, TIR_ERR_INVALID, "there is no check level %u",
                              runtime->options.emu_check);
