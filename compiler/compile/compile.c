@@ -58,12 +58,16 @@ static tir_status fail(struct tir_compilation *c, tir_status status, const char 
 
 // Options.
 
-static tir_status check_pass(struct tir_compilation *c, const char *option, tir_str name)
+static tir_status check_pass(struct tir_compilation *c, const char *option, bool general,
+                             tir_str name)
 {
     struct tir_nearest near = tir_nearest_to(name, name.len < 4 ? 1 : 2);
     for (uint32_t i = 0; i < tir_pass_count; i++) {
         if (tir_str_is(name, tir_passes[i].name))
-            return TIR_OK;
+            return !general || tir_passes[i].general
+                       ? TIR_OK
+                       : fail(c, TIR_ERR_INVALID, "%s: %s is no clean-up pass", option,
+                              tir_passes[i].name);
         tir_nearest_try(&near, tir_str_of(tir_passes[i].name));
     }
     return fail(c, TIR_ERR_INVALID, "%s: there is no pass " STR_FMT TIR_NEAREST_FMT, option,
@@ -131,13 +135,16 @@ static tir_status check_options(struct tir_compilation *c)
             TIR_MIN(c->request.target.shared_per_cta, (int64_t)o->max_shared);
     const struct {
         const char *option;
+        bool general; // it names a clean-up pass
         tir_str value;
-    } passes[] = {{"run_pass", o->run_pass},
-                  {"stop_after", o->stop_after},
-                  {"print_after", tir_str_is(o->print_after, "all") ? STR("") : o->print_after},
-                  {"skip_pass", o->skip_pass}};
+    } passes[] = {
+        {"run_pass", false, o->run_pass},
+        {"stop_after", false, o->stop_after},
+        {"print_after", false, tir_str_is(o->print_after, "all") ? STR("") : o->print_after},
+        {"skip_pass", true, o->skip_pass}};
     for (size_t i = 0; i < TIR_COUNT_OF(passes); i++)
-        if (passes[i].value.len && check_pass(c, passes[i].option, passes[i].value) != TIR_OK)
+        if (passes[i].value.len &&
+            check_pass(c, passes[i].option, passes[i].general, passes[i].value) != TIR_OK)
             return TIR_ERR_INVALID;
     uint32_t code = ~(1u << TIR_OUTPUT_IR | 1u << TIR_OUTPUT_RECEIPT | 1u << TIR_OUTPUT_PRINTED |
                       1u << TIR_OUTPUT_RECEIPT_JSON | 1u << TIR_OUTPUT_SCHEDULE |

@@ -27,6 +27,8 @@ static bool choose(const struct tir_options *options, size_t *out, tir_error *er
         return tir_fail(error, TIR_ERR_INVALID, "--run and --stop-after give .tir, not --emit=%s",
                         emit);
     emit = emit ? emit : part ? "tir" : "artifact";
+    if (options->given[TIR_OPTION_VARIANT] && strcmp(emit, "tir"))
+        return tir_fail(error, TIR_ERR_INVALID, "--variant is for .tir, not --emit=%s", emit);
     if (options->given[TIR_OPTION_CUBIN] && strcmp(emit, "artifact") && strcmp(emit, "header"))
         return tir_fail(error, TIR_ERR_INVALID,
                         "--cubin is for an artifact or a header, not --emit=%s", emit);
