@@ -110,7 +110,7 @@ void tir_interp_for(struct interp *in, const struct tir_inst *inst)
     const uint8_t *outer = save_mask(in);
     uint8_t *mask = save_mask(in); // without the lanes whose counter would overflow
     for (uint32_t i = 0; i < in->lanes; i++)
-        if (in->active[i] && step[i].i <= 0)
+        if (in->active[i] && (elem == TIR_U64 ? step[i].i == 0 : step[i].i <= 0))
             tir_interp_fail(in, inst, TIR_ERR_INVALID, "the step of a loop is %lld",
                             (long long)step[i].i);
     memcpy(tir_interp_write(in, body->args[0]), tir_interp_read(in, begin),
