@@ -82,8 +82,8 @@ typedef struct tir_runtime_options {
     uint64_t emu_memory;      // most bytes of emulated memory; 0: 8 GiB
     uint64_t emu_steps;       // most instructions one warp may execute in a launch; 0: 2^40
     uint32_t emu_check;       // a tir_rt_emu_check
-    // The order in which warps and engines run: "lazy", "eager", "adversarial" or "random:SEED";
-    // NULL: lazy. The same schedule replays a launch exactly.
+    // The order in which warps and engines run: "lazy", "eager", "adversarial", "adversarial:SEED"
+    // or "random:SEED"; NULL: lazy. The same schedule replays a launch exactly.
     const char *emu_schedule;
     // Receives the output of device code, during the launch and on its thread; NULL: it is dropped.
     // Like emu_trace it must not use the device, which is in the launch.
@@ -356,7 +356,7 @@ typedef struct tir_rt_launch_options {
     int32_t variant;
     tir_rt_launch_report *report; // filled in on success; may be NULL
     // Time limit of a wait for an mbarrier in a kernel that was compiled with a watchdog, in
-    // milliseconds; 0: 10 s. A kernel that takes longer faults, within another quarter of the time.
+    // milliseconds; 0: 10 s. A kernel that takes longer faults, after another half of the time.
     uint32_t timeout_ms;
     // Filled in on success with the reports of the first `step_report_count` steps of a sequence;
     // the variants are those of the steps' kernels. May be NULL.
