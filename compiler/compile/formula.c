@@ -242,7 +242,8 @@ static bool value(struct formula *formula, const struct tir_value *v)
     if (tir_elem_is_float(v->type->elem))
         return refuse(formula, "floats");
     if (v->kind == TIR_VALUE_CONST) {
-        push(formula, TIR_FORMULA_CONST, v->constant.i);
+        const bool is_huge = v->type->elem == TIR_U64 && v->constant.i < 0;
+        push(formula, TIR_FORMULA_CONST, is_huge ? INT64_MAX : v->constant.i); // as of parameters
         return true;
     }
     return v->kind == TIR_VALUE_ARG ? argument(formula, v) : operation(formula, v->def);
