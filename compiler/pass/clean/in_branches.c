@@ -21,8 +21,9 @@
 //     let y: f32 = add(o, u);            }
 //
 // In the other branch it is o and not 0: zeros would take registers beside o, since LLVM makes them
-// in front of the branch. What is not 0 there itself may be -0, so 0 is added. Left alone are ifs
-// beside which registers last.
+// in front of the branch. What is not 0 there itself may be -0, of which the sum is 0. A comparison
+// gives that: of two additions LLVM would make one behind the branches. Left alone are ifs beside
+// which registers last.
 
 #include "pass/clean/in_branches.h"
 
@@ -80,15 +81,17 @@ static bool is_0_beside(const struct in_branches *in, const struct tir_inst *bra
     return is_0_without(in, other) && other->def->operands[0] == branch->operands[0];
 }
 
-// The sum of `other` and what v is in the other branch.
+// The sum of `other` and the 0 that v is in the other branch.
 static struct tir_value *without(struct in_branches *in, const struct tir_inst *branch,
                                  const struct tir_value *v, struct tir_value *other)
 {
     struct tir_inst *yield = tir_yield_of(branch->regions[1]);
+    struct tir_value *zero = yield->operands[v->index];
+    if (is_0_beside(in, branch, other))
+        return other;
     struct tir_builder b = tir_builder_before(in->f, yield);
-    return is_0_beside(in, branch, other)
-               ? other
-               : tir_binary(&b, TIR_OP_ADD, other, yield->operands[v->index]);
+    struct tir_value *operands[] = {tir_binary(&b, TIR_OP_EQ, other, zero), zero, other};
+    return tir_build1(&b, TIR_OP_WHERE, other->type, operands, 3);
 }
 
 static void move_in(struct in_branches *in, struct tir_inst *branch, struct tir_value *v,
