@@ -18,8 +18,8 @@
 //
 // Before that each role gets its own copy of numbers that several roles read (in_roles.c), and what
 // waits for a slot to be stored does so packed: two numbers of 16 bits, or four of 8, a register.
-// What is added to sums that an if loads is added there (in_branches.c), and stores are of few
-// registers (pieces.c), both where registers do not last.
+// What is added to sums that an if loads is added there (in_branches.c), and tensor memory is moved
+// in pieces (pieces.c), both where registers do not last.
 //
 // After that loads are kept apart, where ptxas would move too many ahead (apart.c).
 //
@@ -320,7 +320,7 @@ enum tir_change tir_pass_sink(struct tir_func *f, struct tir_pass_cx *cx)
         s.changed |= pack_early(f, cx->scratch);
     if (loads) {
         s.changed |= tir_compute_in_branches(f, cx->scratch);
-        s.changed |= tir_store_in_pieces(f, cx->scratch);
+        s.changed |= tir_move_in_pieces(f, cx->scratch);
     }
     s.live = tir_live_new(cx->scratch, f);
     s.overcount = loads ? TIR_BUDGET_SINK_OVERCOUNT : 0;
