@@ -47,6 +47,12 @@ uint32_t tir_target_ctas(const struct tir_target *target, int64_t shared, uint32
     return (uint32_t)TIR_MAX(1, TIR_MIN(by_shared, by_warps));
 }
 
+uint32_t tir_target_ctas_of(const struct tir_target *target, const struct tir_func *f)
+{
+    const uint32_t ctas = tir_target_ctas(target, f->shared_bytes, f->threads);
+    return f->persistent ? TIR_MIN(ctas, f->persistent) : ctas;
+}
+
 // PTX 9.7.13.6: f16x2 has no target note above sm_80; vectors, at most 16 bytes.
 uint32_t tir_target_red(const struct tir_target *target, enum tir_elem elem)
 {

@@ -4,7 +4,7 @@
 #define TIR_MACHINE_TARGET_H
 
 #include "base/str.h"
-#include "ir/type.h"
+#include "ir/ir.h"
 #include "machine/cost.h"
 
 enum tir_feature_index {
@@ -50,6 +50,8 @@ const struct tir_target *tir_target_find(tir_str name); // NULL: unknown
 int64_t tir_tensor_columns(const struct tir_target *target);
 // CTAs that the shared memory and the warps of a multiprocessor have room for, at least one.
 uint32_t tir_target_ctas(const struct tir_target *target, int64_t shared, uint32_t threads);
+// Those of a lowered kernel, and no more than a persistent one launches.
+uint32_t tir_target_ctas_of(const struct tir_target *target, const struct tir_func *f);
 // The feature of that name in lower case, as `tcgen05`; 0: there is none.
 uint32_t tir_target_feature(tir_str name);
 // The first target with one of the features, which some target has.

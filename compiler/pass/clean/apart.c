@@ -13,10 +13,10 @@
 //                                                   ...
 //
 // Between steps a warp waits until its products have started, and then for its loads, while another
-// warp of the scheduler multiplies. Left alone are products of CTAs that leave a scheduler one
-// warp, those of few steps, sums from tensor memory that are added to what the kernel does not
-// write, and what is counted to leave registers enough. So are targets before Blackwell, whose
-// kernels stay as they were timed.
+// warp of the scheduler multiplies. Left alone are products of CTAs, or of their roles, that leave a
+// scheduler one warp, those of few steps, sums from tensor memory that are added to what the kernel
+// does not write, and what is counted to leave registers enough. So are targets before Blackwell,
+// whose kernels stay as they were timed.
 
 #include "pass/clean/apart.h"
 
@@ -31,21 +31,49 @@ static const char event[] = "pmevent.mask 0;";
 
 struct apart {
     struct tir_func *f;
+    const struct tir_target *target;
     struct tir_arena *scratch;
     const struct tir_live *live;
     struct tir_block *const *ordered;
     uint32_t ordered_count;
-    bool has_two_warps; // each scheduler
     bool changed;
 };
 
-// If every thread takes all the registers that it can have.
-static bool has_two_warps(const struct tir_func *f, const struct tir_target *target)
+struct warps {
+    uint32_t first, end;
+};
+
+// Those for which the condition holds, or does not, if it compares a warp's or thread's number with
+// a constant, as those of roles do.
+static void narrow(struct warps *warps, const struct tir_value *condition, bool holds)
 {
-    uint32_t ctas = tir_target_ctas(target, f->shared_bytes, f->threads);
-    ctas = TIR_MIN(ctas, TIR_REGISTERS / (f->threads * tir_launch_registers(f->threads)));
-    ctas = f->persistent ? TIR_MIN(ctas, f->persistent) : ctas;
-    return ctas * f->threads / 32 >= 2 * SCHEDULERS;
+    const struct tir_inst *cmp = condition->def;
+    if (!cmp || cmp->operand_count != 2 || cmp->operands[1]->kind != TIR_VALUE_CONST)
+        return;
+    const struct tir_inst *number = cmp->operands[0]->def;
+    const bool is_warp = number && number->op == TIR_OP_WARPID;
+    if (!is_warp && (!number || number->op != TIR_OP_TID))
+        return;
+    const uint32_t at = (uint32_t)cmp->operands[1]->constant.i / (is_warp ? 1 : 32);
+    if (cmp->op == TIR_OP_EQ && is_warp && holds)
+        *warps = (struct warps){at, at + 1};
+    else if (cmp->op == (holds ? TIR_OP_LT : TIR_OP_GE))
+        warps->end = TIR_MIN(warps->end, at);
+    else if (cmp->op == (holds ? TIR_OP_GE : TIR_OP_LT))
+        warps->first = TIR_MAX(warps->first, at);
+}
+
+// Of those that run the block, if every thread takes all the registers that it can have.
+static bool has_two_warps(const struct apart *a, const struct tir_block *block)
+{
+    const uint32_t threads = a->f->threads;
+    const uint32_t ctas = TIR_MIN(tir_target_ctas_of(a->target, a->f),
+                                  TIR_REGISTERS / (threads * tir_launch_registers(threads)));
+    struct warps warps = {.end = threads / 32};
+    for (const struct tir_inst *owner; (owner = block->owner); block = owner->block)
+        if (owner->op == TIR_OP_IF)
+            narrow(&warps, owner->operands[0], block == owner->regions[0]);
+    return ctas * (warps.end - warps.first) >= 2 * SCHEDULERS;
 }
 
 static uint32_t most_in(const struct apart *a, const struct tir_block *block)
@@ -184,7 +212,7 @@ static void visit(struct apart *a, struct tir_block *block)
         for (uint32_t r = 0; r < inst->region_count; r++)
             visit(a, inst->regions[r]);
     }
-    if (has_products && a->has_two_warps)
+    if (has_products && has_two_warps(a, block))
         keep_steps(a, block);
     if (!has_products && sums && sums->next)
         keep_loads(a, sums->next);
@@ -194,15 +222,17 @@ bool tir_keep_apart(struct tir_func *f, const struct tir_target *target,
                     struct tir_block *const *ordered, uint32_t ordered_count,
                     struct tir_arena *scratch)
 {
-    struct apart a = {
-        .f = f, .scratch = scratch, .ordered = ordered, .ordered_count = ordered_count};
+    struct apart a = {.f = f,
+                      .target = target,
+                      .scratch = scratch,
+                      .ordered = ordered,
+                      .ordered_count = ordered_count};
     bool any = ordered_count;
     tir_foreach_inst(inst, f)
         any |= inst->op == TIR_OP_MMA;
     if (!any || !f->threads || !(target->features & TIR_HAS_ADD_64))
         return false;
     a.live = tir_live_new(scratch, f);
-    a.has_two_warps = has_two_warps(f, target);
     visit(&a, f->body);
     return a.changed;
 }
