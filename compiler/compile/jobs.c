@@ -63,20 +63,23 @@ static const struct tir_attempt attempts[] = {
     {"with mma.sync and one stage", .stages = 1, .no_roles = true, .only_mma_sync = true},
 };
 
-// What saves registers, where more than `from` percent beyond what a thread has are live at a time,
-// up to `to` percent (0: any), on targets with one of the features (0: all).
+// What saves registers, where more than `from` percent of what a thread has are live at a time, up
+// to `to` percent (0: any), on targets with one of the features (0: all); for more warps from
+// `alone` percent on where there is one for each scheduler.
 static const struct saving {
-    uint32_t from, to, features;
+    uint32_t from, to, alone, features;
     struct tir_attempt attempt;
 } savings[] = {
-    {.from = TIR_BUDGET_OVERCOUNT,
+    {.from = 100 + TIR_BUDGET_OVERCOUNT,
+     .alone = TIR_BUDGET_ALONE_FROM,
      .attempt = {.gain = "threads: twice as many", .stages = INT64_MAX, .more_warps = true}},
-    {.to = TIR_BUDGET_LATE_OVERCOUNT,
+    {.from = 100,
+     .to = 100 + TIR_BUDGET_LATE_OVERCOUNT,
      .features = TIR_HAS_ADD_64,
      .attempt = {.gain = "tiles: made where they are used first, among them a product",
                  .stages = INT64_MAX,
                  .late = TIR_LATE_PRODUCTS}},
-    {.from = TIR_BUDGET_LATE_OVERCOUNT,
+    {.from = 100 + TIR_BUDGET_LATE_OVERCOUNT,
      .attempt = {.gain = "tiles: made where they are used first",
                  .stages = INT64_MAX,
                  .late = TIR_LATE_TILES}},
@@ -230,15 +233,23 @@ static bool leaves_more(const struct tir_fullest *a, const struct tir_fullest *b
     return (uint64_t)a->live * b->limit < (uint64_t)b->live * a->limit;
 }
 
-static bool is_too_full(const struct tir_fullest *fullest, uint32_t overcount)
+static bool is_too_full(const struct tir_fullest *fullest, uint32_t percent)
 {
-    return fullest->live > fullest->limit + fullest->limit * overcount / 100;
+    return fullest->live > fullest->limit * percent / 100;
+}
+
+// Does a CTA of four warps have a multiprocessor to itself? On Blackwell.
+static bool is_alone(const struct tir_variant_job *job)
+{
+    const struct tir_target *target = &job->c->request.target;
+    return target->features & TIR_HAS_ADD_64 && job->f->threads == 32 * TIR_BUDGET_LEAST_WARPS &&
+           tir_target_ctas_of(target, job->f) == 1;
 }
 
 static bool may_save(const struct saving *saving, const struct tir_fullest *fullest,
-                     uint32_t features)
+                     uint32_t features, bool alone)
 {
-    return is_too_full(fullest, saving->from) &&
+    return is_too_full(fullest, alone && saving->alone ? saving->alone : saving->from) &&
            (!saving->to || !is_too_full(fullest, saving->to)) &&
            (!saving->features || features & saving->features);
 }
@@ -250,13 +261,14 @@ static const struct tir_attempt *with_registers(struct tir_variant_job *job, str
 {
     const struct tir_attempt *best = &attempts[0], *last = best;
     const bool by_mma = multiplies_by_mma_alone(job->f), more_warps = may_have_more_warps(job);
+    const bool alone = is_alone(job);
     const uint32_t features = job->c->request.target.features;
     struct tir_fullest least = job->fullest;
     snprintf(failure, FAILURE_SIZE,
              "%" PRIu32 " registers of a thread were live at a time, of %" PRIu32, least.live,
              least.limit);
     for (size_t i = 0; i < TIR_COUNT_OF(savings) && by_mma; i++) {
-        if (!may_save(&savings[i], &least, features) ||
+        if (!may_save(&savings[i], &least, features, alone) ||
             (savings[i].attempt.more_warps && !more_warps))
             continue;
         last = &savings[i].attempt;
