@@ -3,7 +3,8 @@
 //
 // It moves loads ahead until every register is taken, and then spills a few others. It moves no
 // instruction over a pmevent, which counts no event here. So one stands between the steps of a
-// product by mma.sync, and behind sums where as much is loaded as may be ahead:
+// product by mma.sync, behind sums where as much is loaded as may be ahead, and in front of what is
+// stored in tensor memory where the addresses of what is loaded for it take as much:
 //
 //     let a0: i32, ... = ldmatrix(A, at);           let a0: i32, ... = ldmatrix(A, at);
 //     let s0: f32, ... = mma(a0, ..., d0, ...);     let s0: f32, ... = mma(a0, ..., d0, ...);
@@ -13,10 +14,10 @@
 //                                                   ...
 //
 // Between steps a warp waits until its products have started, and then for its loads, while another
-// warp of the scheduler multiplies. Left alone are products of CTAs, or of their roles, that leave a
-// scheduler one warp, those of few steps, sums from tensor memory that are added to what the kernel
-// does not write, and what is counted to leave registers enough. So are targets before Blackwell,
-// whose kernels stay as they were timed.
+// warp of the scheduler multiplies. Left alone are products of CTAs, or of their roles, that leave
+// a scheduler one warp, those of few steps, sums from tensor memory that are added to what the
+// kernel does not write, and what is counted to leave registers enough. So are targets before
+// Blackwell, whose kernels stay as they were timed.
 
 #include "pass/clean/apart.h"
 
@@ -180,17 +181,24 @@ static uint32_t registers_of(const struct tir_inst *load)
                : 0;
 }
 
-// No more loads than take half of the registers that the others leave.
-static void keep_loads(struct apart *a, struct tir_inst *first)
+// Of an address that is no offset from another one's. They are all made before the first load.
+static uint32_t addresses_of(const struct tir_inst *load)
+{
+    return loads_from(load, TIR_SPACE_GLOBAL) && !tir_attr_int(load, TIR_ATTR_offset, 0) ? 2 : 0;
+}
+
+// No more loads than take half of the registers that the others leave; takes: of one.
+static void keep_loads(struct apart *a, struct tir_inst *first,
+                       uint32_t (*takes)(const struct tir_inst *load))
 {
     const uint32_t limit = tir_live_limit(a->f, first), most = most_in(a, first->block);
     uint32_t all = 0, loaded = 0;
     for (const struct tir_inst *inst = first; inst; inst = inst->next)
-        all += registers_of(inst);
+        all += takes(inst);
     if (most >= limit || most + all <= limit)
         return;
     for (struct tir_inst *inst = first; inst; inst = inst->next) {
-        const uint32_t more = registers_of(inst);
+        const uint32_t more = takes(inst);
         loaded += more;
         if (!more || loaded <= (limit - most) / 2)
             continue;
@@ -201,11 +209,12 @@ static void keep_loads(struct apart *a, struct tir_inst *first)
 
 static void visit(struct apart *a, struct tir_block *block)
 {
-    struct tir_inst *sums = NULL; // the last one that gives some
-    bool has_products = false;
+    struct tir_inst *sums = NULL;              // the last one that gives some
+    bool has_products = false, stores = false; // in tensor memory
     const bool may_load = is_ordered(a, block);
     tir_foreach_inst_safe(inst, block) {
         has_products |= inst->op == TIR_OP_MMA;
+        stores |= inst->op == TIR_OP_TMEM_ST;
         if ((inst->region_count && has(inst, TIR_OP_MMA)) ||
             (may_load && has(inst, TIR_OP_TMEM_LD)))
             sums = inst;
@@ -215,7 +224,9 @@ static void visit(struct apart *a, struct tir_block *block)
     if (has_products && has_two_warps(a, block))
         keep_steps(a, block);
     if (!has_products && sums && sums->next)
-        keep_loads(a, sums->next);
+        keep_loads(a, sums->next, registers_of);
+    if (!has_products && stores)
+        keep_loads(a, block->first, addresses_of);
 }
 
 bool tir_keep_apart(struct tir_func *f, const struct tir_target *target,
@@ -229,7 +240,7 @@ bool tir_keep_apart(struct tir_func *f, const struct tir_target *target,
                       .ordered_count = ordered_count};
     bool any = ordered_count;
     tir_foreach_inst(inst, f)
-        any |= inst->op == TIR_OP_MMA;
+        any |= inst->op == TIR_OP_MMA || inst->op == TIR_OP_TMEM_ST;
     if (!any || !f->threads || !(target->features & TIR_HAS_ADD_64))
         return false;
     a.live = tir_live_new(scratch, f);
