@@ -122,26 +122,21 @@ static void wrap(struct formula *formula, enum tir_elem elem)
 
 static bool value(struct formula *formula, const struct tir_value *v);
 
-// a << constant, and a >> constant: a / 2^constant rounded down, as -ceildiv(-a, 2^constant).
+// a << constant, and a >> constant: a / 2^constant rounded down, as -ceildiv(a, -2^constant).
 static bool shift(struct formula *formula, const struct tir_inst *inst)
 {
     int64_t by;
     if (!tir_is_const_int(inst->operands[1], &by) || by < 0 || by > 62)
         return refuse(formula, "a shift by a number that is not constant");
+    if (!value(formula, inst->operands[0]))
+        return false;
     if (inst->op == TIR_OP_SHL) {
-        if (!value(formula, inst->operands[0]))
-            return false;
         push_with(formula, TIR_FORMULA_MUL, INT64_C(1) << by);
         wrap(formula, inst->results[0]->type->elem);
         return true;
     }
-    push(formula, TIR_FORMULA_CONST, 0);
-    push(formula, TIR_FORMULA_CONST, 0);
-    if (!value(formula, inst->operands[0]))
-        return false;
-    push(formula, TIR_FORMULA_SUB, 0);
-    push_with(formula, TIR_FORMULA_CEILDIV, INT64_C(1) << by);
-    push(formula, TIR_FORMULA_SUB, 0);
+    push_with(formula, TIR_FORMULA_CEILDIV, -(INT64_C(1) << by));
+    push_with(formula, TIR_FORMULA_MUL, -1);
     return true;
 }
 
