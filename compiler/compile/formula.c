@@ -229,11 +229,17 @@ static bool operation(struct formula *formula, const struct tir_inst *inst)
     return true;
 }
 
-static bool value(struct formula *formula, const struct tir_value *v)
+static bool is_short(struct formula *formula)
 {
     static_assert(TIR_MAX_FORMULA == 512, "the message has the number");
-    if (formula->ops.len > TIR_MAX_FORMULA)
-        return refuse(formula, "more than 512 numbers, names and operations");
+    return formula->ops.len <= TIR_MAX_FORMULA ||
+           refuse(formula, "more than 512 numbers, names and operations");
+}
+
+static bool value(struct formula *formula, const struct tir_value *v)
+{
+    if (!is_short(formula))
+        return false;
     if (tir_elem_is_float(v->type->elem))
         return refuse(formula, "floats");
     if (v->kind == TIR_VALUE_CONST) {
@@ -246,7 +252,7 @@ static bool value(struct formula *formula, const struct tir_value *v)
 
 static bool make(struct formula *formula, const struct tir_value *v, tir_formula *out)
 {
-    if (!value(formula, v))
+    if (!value(formula, v) || !is_short(formula))
         return false;
     *out = (tir_formula){formula->ops.at, formula->ops.len};
     return true;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A program with so many dimensions, metas, conditions, characters in a name, bytes, or files in a folder.
+"""A program with so many dimensions, metas, conditions, operations of a condition, characters in a name, bytes, or files in
+a folder.
 
 Usage: many.py WHAT COUNT FOLDER
 """
@@ -13,6 +14,9 @@ metas = f"<{', '.join(f'M{i} = 1' for i in range(count))}>" if what == "metas" e
 dims = [f"D{i}" for i in range(count)] if what == "dimensions" else ["D0"]
 tensors = [f"X{i}: f32[{', '.join(dims[i:i + 4])}]" for i in range(0, len(dims), 4)]
 conditions = " ".join(f"where D0 != {i + 1}" for i in range(count if what == "conditions" else 0))
+if what == "operations":
+    halves = ["D0" + " / p" * (count // 2 - 1), "p" + " / D0" * ((count + 1) // 2 - 1)]  # as chains are limited
+    tensors, conditions = ["p: i64", *tensors], f"where {' % ('.join(halves)}) != 1"
 text = f"kernel {name}{metas}({', '.join(tensors)}, Y: out f32[64]) {conditions}\n{{\n"
 text += "    for n in tiles(64 by 64) { Y[n:+64] = 1; }\n}\n"
 folder.mkdir(exist_ok=True)
