@@ -60,6 +60,7 @@ static tir_formula_code code_of(const struct tir_inst *inst)
     case TIR_OP_ADD:
         return TIR_FORMULA_ADD;
     case TIR_OP_SUB:
+    case TIR_OP_NEG: // of 0
         return TIR_FORMULA_SUB;
     case TIR_OP_MUL:
         return TIR_FORMULA_MUL;
@@ -105,10 +106,14 @@ static void push_with(struct formula *formula, tir_formula_code code, int64_t co
 }
 
 // Formulas have 64 bits: what comes of narrower numbers wraps in their type, by two remainders, as
-// that of a negative number is negative.
+// that of a negative number is negative. A negative number is none of u64: the sum overflows.
 static void wrap(struct formula *formula, enum tir_elem elem)
 {
     const uint32_t bits = tir_elems[elem].bits;
+    if (elem == TIR_U64 && !formula->is_quiet) {
+        push_with(formula, TIR_FORMULA_ADD, INT64_MIN);
+        push_with(formula, TIR_FORMULA_SUB, INT64_MIN);
+    }
     if (elem == TIR_BOOL || bits >= 64 || formula->is_quiet)
         return;
     const int64_t count = INT64_C(1) << bits;
@@ -179,6 +184,41 @@ static bool holds(enum tir_elem type, enum tir_elem other)
     return is_signed && tir_elems[type].bits > tir_elems[other].bits;
 }
 
+static bool is_sum(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_ADD || inst->op == TIR_OP_SUB || inst->op == TIR_OP_NEG;
+}
+
+// Whether an operation may be the quotient of the smallest number by -1.
+static bool may_divide_smallest(const struct tir_inst *inst)
+{
+    int64_t by;
+    return inst->op == TIR_OP_DIV &&
+           tir_elems[inst->results[0]->type->elem].kind == TIR_KIND_SIGNED &&
+           (!tir_is_const_int(inst->operands[1], &by) || by == -1);
+}
+
+// An operation of code_of() before it wraps. A sum of sums wraps once: p - q + r of u64 may be a
+// number though p - q is negative.
+static bool unwrapped(struct formula *formula, const struct tir_inst *inst)
+{
+    const tir_formula_code code = code_of(inst);
+    if (code == TIR_FORMULA_COUNT)
+        return refuse(formula, tir_ops[inst->op].name);
+    if (inst->op == TIR_OP_NEG)
+        push(formula, TIR_FORMULA_CONST, 0);
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        if (v->kind == TIR_VALUE_CONST && (is_sum(inst) || inst->op == TIR_OP_MUL))
+            push(formula, TIR_FORMULA_CONST, v->constant.i); // p - 5 of u64 is p + (2^64 - 5)
+        else if (!(v->def && is_sum(v->def) && is_sum(inst) ? unwrapped(formula, v->def)
+                                                            : value(formula, v)))
+            return false;
+    }
+    push(formula, code, 0);
+    return true;
+}
+
 static bool operation(struct formula *formula, const struct tir_inst *inst)
 {
     switch (inst->op) {
@@ -202,13 +242,6 @@ static bool operation(struct formula *formula, const struct tir_inst *inst)
         else if (!holds(inst->results[0]->type->elem, inst->operands[0]->type->elem))
             wrap(formula, inst->results[0]->type->elem);
         return true;
-    case TIR_OP_NEG:
-        push(formula, TIR_FORMULA_CONST, 0);
-        if (!value(formula, inst->operands[0]))
-            return false;
-        push(formula, TIR_FORMULA_SUB, 0);
-        wrap(formula, inst->results[0]->type->elem);
-        return true;
     case TIR_OP_CTA_RANK: // of the first CTA, as of the first tile
         if (!formula->is_quiet)
             break;
@@ -217,14 +250,9 @@ static bool operation(struct formula *formula, const struct tir_inst *inst)
     default:
         break;
     }
-    tir_formula_code code = code_of(inst);
-    if (code == TIR_FORMULA_COUNT)
-        return refuse(formula, tir_ops[inst->op].name);
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (!value(formula, inst->operands[i]))
-            return false;
-    push(formula, code, 0);
-    if (inst->op == TIR_OP_ADD || inst->op == TIR_OP_SUB || inst->op == TIR_OP_MUL)
+    if (!unwrapped(formula, inst))
+        return false;
+    if (is_sum(inst) || inst->op == TIR_OP_MUL || may_divide_smallest(inst))
         wrap(formula, inst->results[0]->type->elem);
     return true;
 }
