@@ -84,7 +84,10 @@ const char *tir_wgmma_wrong(const struct tir_inst *inst)
         return "it takes 1 to 16 steps";
     int64_t a_step = tir_attr_int(inst, TIR_ATTR_a_step, 0);
     int64_t b_step = tir_attr_int(inst, TIR_ATTR_b_step, 0);
-    if (a_step < 0 || a_step > MOST_STEP || b_step < 0 || b_step > MOST_STEP)
+    int64_t a_at = tir_attr_int(inst, TIR_ATTR_a_at, 0);
+    int64_t b_at = tir_attr_int(inst, TIR_ATTR_b_at, 0);
+    if (a_step < 0 || a_step > MOST_STEP || b_step < 0 || b_step > MOST_STEP || a_at < 0 ||
+        a_at > MOST_STEP || b_at < 0 || b_at > MOST_STEP)
         return "a step stays within shared memory";
     if (row->tail != TAIL_TURNED &&
         (tir_attr_int(inst, TIR_ATTR_a_trans, 0) || tir_attr_int(inst, TIR_ATTR_b_trans, 0)))
@@ -136,12 +139,37 @@ static struct numbers number(const struct tir_wgmma *p, uint32_t first)
     return n;
 }
 
-static void add_descriptor(struct tir_text *text, const char *name, uint32_t operand, uint32_t step)
+// A descriptor in a step: the operand as it is, or under this name what is added to it as well.
+struct moved {
+    const char *name;
+    uint32_t operand;
+    bool moves;
+    int64_t by;
+};
+
+static struct moved moved(const struct tir_wgmma *p, const char *name, uint32_t operand,
+                          enum tir_attr_key at, enum tir_attr_key each, uint32_t step)
 {
-    if (step)
-        tir_text_format(text, "%s", name);
+    const int64_t first = tir_attr_int(p->inst, at, 0);
+    return (struct moved){.name = name,
+                          .operand = operand,
+                          .moves = step || first,
+                          .by = first + tir_attr_int(p->inst, each, 0) * step};
+}
+
+static void move_descriptor(struct tir_text *text, const struct moved *m)
+{
+    if (m->moves)
+        tir_text_format(text, "add.s64 %s, $%" PRIu32 ", %" PRId64 "; ", m->name, m->operand,
+                        m->by);
+}
+
+static void add_descriptor(struct tir_text *text, const struct moved *m)
+{
+    if (m->moves)
+        tir_text_format(text, "%s", m->name);
     else
-        tir_text_format(text, "$%" PRIu32, operand);
+        tir_text_format(text, "$%" PRIu32, m->operand);
 }
 
 // The type of the accumulators in PTX.
@@ -157,12 +185,11 @@ static void add_step(struct tir_text *text, const struct tir_wgmma *p, const str
                      tir_str sums, uint32_t step)
 {
     const struct wgmma_row *row = row_of(p->inst);
-    int64_t a_step = tir_attr_int(p->inst, TIR_ATTR_a_step, 0) * step;
-    int64_t b_step = tir_attr_int(p->inst, TIR_ATTR_b_step, 0) * step;
-    if (step && !p->a_count)
-        tir_text_format(text, "add.s64 a, $%" PRIu32 ", %" PRId64 "; ", n->a_desc, a_step);
-    if (step)
-        tir_text_format(text, "add.s64 b, $%" PRIu32 ", %" PRId64 "; ", n->b_desc, b_step);
+    const struct moved a = moved(p, "a", n->a_desc, TIR_ATTR_a_at, TIR_ATTR_a_step, step);
+    const struct moved b = moved(p, "b", n->b_desc, TIR_ATTR_b_at, TIR_ATTR_b_step, step);
+    if (!p->a_count)
+        move_descriptor(text, &a);
+    move_descriptor(text, &b);
     tir_text_format(text, "wgmma.mma_async.sync.aligned.m64n%" PRId64 "k%" PRId64 ".%s.%s.%s ",
                     tir_attr_int(p->inst, TIR_ATTR_cols, 0),
                     tir_attr_int(p->inst, TIR_ATTR_depth, 0), sum_of(p), row->elem,
@@ -172,9 +199,9 @@ static void add_step(struct tir_text *text, const struct tir_wgmma *p, const str
     if (p->a_count)
         list_registers(text, n->a + 4 * step, 4);
     else
-        add_descriptor(text, "a", n->a_desc, step);
+        add_descriptor(text, &a);
     tir_text_add(text, STR(", "));
-    add_descriptor(text, "b", n->b_desc, step);
+    add_descriptor(text, &b);
     const char *scale = scale_text(p, step);
     if (scale)
         tir_text_format(text, ", %s", scale);
@@ -345,7 +372,9 @@ static void emit_products(struct emit *e)
             bitset_insert(&e->moved, p.inst->results[i]->id);
         const struct numbers n = number(&p, outputs + count);
         count += add_arguments(e, &p, args + count, &constraints);
-        tir_text_add(&text, p.steps > 1 ? STR("{ .reg .b64 a, b; ") : STR("{ "));
+        const bool moves = p.steps > 1 || tir_attr_int(p.inst, TIR_ATTR_a_at, 0) ||
+                           tir_attr_int(p.inst, TIR_ATTR_b_at, 0);
+        tir_text_add(&text, moves ? STR("{ .reg .b64 a, b; ") : STR("{ "));
         for (uint32_t step = 0; step < p.steps; step++)
             add_step(&text, &p, &n, tir_text_str(&sums), step);
         tir_text_add(&text, STR("} "));
