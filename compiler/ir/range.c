@@ -21,6 +21,7 @@ struct tir_ranges {
     const struct tir_func *f;
     struct known *of; // by value id
     uint32_t count;
+    bool asks_branches;
 };
 
 static uint64_t magnitude(int64_t v)
@@ -283,6 +284,27 @@ static bool keeps_sign_away(const struct tir_ranges *r, const struct tir_inst *i
     }
 }
 
+// To x < c or its like.
+static void cut(struct known *k, enum tir_op op, int64_t c)
+{
+    switch (op) {
+    case TIR_OP_LT:
+        k->high = c > INT64_MIN ? TIR_MIN(k->high, c - 1) : k->high;
+        break;
+    case TIR_OP_LE:
+        k->high = TIR_MIN(k->high, c);
+        break;
+    case TIR_OP_GT:
+        k->low = c < INT64_MAX ? TIR_MAX(k->low, c + 1) : k->low;
+        break;
+    case TIR_OP_GE:
+        k->low = TIR_MAX(k->low, c);
+        break;
+    default:
+        break;
+    }
+}
+
 // assume(x < c) and its like, said in the block that makes x.
 static void learn(struct tir_ranges *r, const struct tir_inst *assume)
 {
@@ -298,16 +320,10 @@ static void learn(struct tir_ranges *r, const struct tir_inst *assume)
     struct known *k = &r->of[x->id];
     switch (cond->op) {
     case TIR_OP_LT:
-        k->high = c > INT64_MIN ? TIR_MIN(k->high, c - 1) : k->high;
-        break;
     case TIR_OP_LE:
-        k->high = TIR_MIN(k->high, c);
-        break;
     case TIR_OP_GT:
-        k->low = c < INT64_MAX ? TIR_MAX(k->low, c + 1) : k->low;
-        break;
     case TIR_OP_GE:
-        k->low = TIR_MAX(k->low, c);
+        cut(k, cond->op, c);
         break;
     case TIR_OP_EQ: {
         const struct tir_inst *rem = x->def;
@@ -325,6 +341,28 @@ static void learn(struct tir_ranges *r, const struct tir_inst *assume)
 }
 
 static void walk(struct tir_ranges *r, const struct tir_block *block);
+
+// In the branches of if x < c { } else { } x lies on one side of c: so a role knows its warps.
+static void walk_branches(struct tir_ranges *r, const struct tir_inst *inst)
+{
+    static const enum tir_op opposite[] = {[TIR_OP_LT] = TIR_OP_GE, [TIR_OP_GE] = TIR_OP_LT};
+    const struct tir_inst *test = inst->operands[0]->def;
+    const struct tir_value *x =
+        test && (test->op == TIR_OP_LT || test->op == TIR_OP_GE) ? test->operands[0] : NULL;
+    int64_t c;
+    const bool says = r->asks_branches && x && x->kind != TIR_VALUE_CONST && x->id < r->count &&
+                      x->type->elem == TIR_I32 && tir_is_const_int(test->operands[1], &c);
+    for (uint32_t k = 0; k < inst->region_count; k++) {
+        const struct known all = says ? r->of[x->id] : (struct known){0};
+        if (says)
+            cut(&r->of[x->id], k ? opposite[test->op] : test->op, c);
+        if (says && r->of[x->id].low > r->of[x->id].high) // nobody comes there
+            r->of[x->id] = all;
+        walk(r, inst->regions[k]);
+        if (says)
+            r->of[x->id] = all;
+    }
+}
 
 static void enter_regions(struct tir_ranges *r, const struct tir_inst *inst)
 {
@@ -347,6 +385,10 @@ static void enter_regions(struct tir_ranges *r, const struct tir_inst *inst)
                                   (uint64_t)by->list[i]};
             set(r, inst->regions[0]->args[i], start);
         }
+    }
+    if (inst->op == TIR_OP_IF) {
+        walk_branches(r, inst);
+        return;
     }
     for (uint32_t k = 0; k < inst->region_count; k++)
         walk(r, inst->regions[k]);
@@ -478,10 +520,12 @@ static void learn_conditions(struct tir_ranges *r)
     walk(r, f->host); // with what they say
 }
 
-struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func *f)
+static struct tir_ranges *ranges_of(struct tir_arena *arena, const struct tir_func *f,
+                                    bool asks_branches)
 {
     struct tir_ranges *r = arena_new(arena, struct tir_ranges);
     r->f = f;
+    r->asks_branches = asks_branches;
     r->count = f->value_count;
     r->of = arena_array(arena, struct known, f->value_count);
     for (uint32_t i = 0; i < r->count; i++)
@@ -490,6 +534,16 @@ struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func
     learn_conditions(r);
     walk(r, f->body);
     return r;
+}
+
+struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func *f)
+{
+    return ranges_of(arena, f, false);
+}
+
+struct tir_ranges *tir_ranges_in_branches(struct tir_arena *arena, const struct tir_func *f)
+{
+    return ranges_of(arena, f, true);
 }
 
 void tir_range_get(const struct tir_ranges *ranges, const struct tir_value *v, int64_t *low,

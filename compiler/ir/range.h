@@ -9,6 +9,8 @@
 struct tir_ranges;
 
 struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func *f);
+// What is made in a branch of if x < c is made of an x below c, or of none: a role knows its warps.
+struct tir_ranges *tir_ranges_in_branches(struct tir_arena *arena, const struct tir_func *f);
 // Every value v takes (in any thread, any element of a tile) is in low .. high. Anything but an
 // integer: the whole of int64.
 void tir_range_get(const struct tir_ranges *ranges, const struct tir_value *v, int64_t *low,

@@ -14,7 +14,8 @@
 //     let p: bool = lt(i, 31);
 // becomes false. An access whose test is known costs nothing or has no test.
 
-#include "ir/range.h"
+#include "pass/clean/bounds.h"
+
 #include "ir/walk.h"
 #include "pass/pass.h"
 
@@ -125,15 +126,14 @@ static bool simplify(struct bounds *s, struct tir_inst *test)
     return false;
 }
 
-// 1 or 0: what the comparison of two integers gives, whatever they are; -1: that depends.
-static int answer(const struct bounds *s, const struct tir_inst *test)
+int tir_bounds_answer(const struct tir_ranges *ranges, const struct tir_inst *test)
 {
     int64_t low[2], high[2];
     for (uint32_t i = 0; i < 2; i++) {
         const enum tir_elem elem = test->operands[i]->type->elem;
         if (!tir_elem_is_int(elem))
             return -1;
-        tir_range_get(s->ranges, test->operands[i], &low[i], &high[i]);
+        tir_range_get(ranges, test->operands[i], &low[i], &high[i]);
         if (low[i] < 0 && tir_elems[elem].kind == TIR_KIND_UNSIGNED)
             return -1; // of 64 bits, and perhaps above what an int64 holds
     }
@@ -163,7 +163,8 @@ enum tir_change tir_pass_bounds(struct tir_func *f, struct tir_pass_cx *cx)
     tir_map_init(&known, cx->scratch);
     bool changed = false;
     tir_foreach_inst(inst, f) {
-        const int is = tir_ops[inst->op].rule == TIR_RULE_COMPARE ? answer(&s, inst) : -1;
+        const int is =
+            tir_ops[inst->op].rule == TIR_RULE_COMPARE ? tir_bounds_answer(s.ranges, inst) : -1;
         if (is >= 0)
             tir_map_set(&known, tir_map_key(inst->results[0]), tir_const_bool(f, is));
         else if (inst->op == TIR_OP_LT || inst->op == TIR_OP_GE)

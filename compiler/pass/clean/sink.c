@@ -21,7 +21,8 @@
 // What is added to sums that an if loads is added there (in_branches.c), and tensor memory is moved
 // in pieces (pieces.c), both where registers do not last.
 //
-// After that loads are kept apart, where ptxas would move too many ahead (apart.c).
+// After that loads are kept apart, where ptxas would move too many ahead (apart.c). Loops of
+// products on warpgroups hold less, where registers do not last (held.c).
 //
 // Left alone are blocks without such sums, and those whose values are counted to fit: ptxas orders
 // them better, with loads ahead of their uses.
@@ -32,6 +33,7 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "pass/clean/apart.h"
+#include "pass/clean/held.h"
 #include "pass/clean/in_branches.h"
 #include "pass/clean/in_roles.h"
 #include "pass/clean/pieces.h"
@@ -306,16 +308,19 @@ static bool pack_early(struct tir_func *f, struct tir_arena *scratch)
 enum tir_change tir_pass_sink(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct sink s = {.f = f, .scratch = cx->scratch};
-    bool any = false, loads = false;
+    bool any = false, loads = false, products = false;
     tir_foreach_inst(inst, f) {
         any |= gives_sums(inst);
         loads |= inst->op == TIR_OP_TMEM_LD;
+        products |= inst->op == TIR_OP_WGMMA;
     }
+    s.changed = products && tir_hold_less(f, cx->scratch);
     if (!any)
-        return TIR_UNCHANGED;
-    s.changed = loads && tir_compute_in_roles(f, cx->scratch);
-    if (s.changed)
+        return s.changed ? TIR_CHANGED : TIR_UNCHANGED;
+    if (loads && tir_compute_in_roles(f, cx->scratch)) {
+        s.changed = true;
         tir_pass_dce(f, cx); // what was made for all roles
+    }
     if (loads)
         s.changed |= pack_early(f, cx->scratch);
     if (loads) {
