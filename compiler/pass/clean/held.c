@@ -12,12 +12,19 @@
 //         let p: bool = lt(c, 232);          ->
 //         for q { ... st(X, at, s, pred = p); }         for q { ... st(X, at, s, pred = true); }
 //     }                                             }
+//
+// Descriptors that differ by constants are a pair of registers each. Where a loop has many of them
+// they are made for each product anew, of the one that they follow from, in its inline PTX:
+//
+//     let b2: i64 = add(b1, 256);
+//     for q { ... wgmma(b2, ...); }          ->     for q { ... wgmma(b1, ..., b_at = 256); }
 
 #include "pass/clean/held.h"
 
 #include "base/bitset.h"
 #include "ir/live.h"
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "pass/clean/bounds.h"
 
 struct held {
@@ -25,6 +32,7 @@ struct held {
     struct tir_arena *scratch;
     const struct tir_live *live;
     struct tir_map answers;
+    bool changed;
 };
 
 static bool multiplies(const struct tir_inst *loop)
@@ -70,16 +78,64 @@ static void answer_tests(struct held *h, const struct tir_inst *loop)
         }
 }
 
+// The sum of an older descriptor and a constant that an operand of wgmma is, made in front of the
+// loop. NULL: it is no such sum.
+static const struct tir_inst *later_descriptor(const struct tir_inst *loop,
+                                               const struct tir_inst *wgmma, uint32_t operand)
+{
+    const struct tir_value *v = wgmma->operands[operand];
+    const bool is = v && v->kind == TIR_VALUE_RESULT && v->def->op == TIR_OP_ADD &&
+                    v->def->operands[1]->kind == TIR_VALUE_CONST &&
+                    v->def->operands[1]->constant.i > 0 && !tir_is_made_in(loop, v);
+    return is ? v->def : NULL;
+}
+
+static uint32_t count_descriptors(const struct held *h, const struct tir_inst *loop)
+{
+    struct bitset seen = bitset_new(h->scratch, h->f->inst_count);
+    uint32_t count = 0;
+    tir_foreach_inst_within(in, loop)
+        for (uint32_t i = TIR_WGMMA_B; in->op == TIR_OP_WGMMA && i <= TIR_WGMMA_A; i++) {
+            const struct tir_inst *sum = later_descriptor(loop, in, i);
+            if (!sum || bitset_has(&seen, sum->id))
+                continue;
+            bitset_insert(&seen, sum->id);
+            count++;
+        }
+    return count;
+}
+
+static void make_descriptors(struct held *h, const struct tir_inst *loop)
+{
+    static const struct {
+        uint32_t operand;
+        enum tir_attr_key at;
+    } rows[] = {{TIR_WGMMA_A, TIR_ATTR_a_at}, {TIR_WGMMA_B, TIR_ATTR_b_at}};
+    tir_foreach_inst_in(in, loop->regions[0])
+        for (uint32_t i = 0; in->op == TIR_OP_WGMMA && i < TIR_COUNT_OF(rows); i++) {
+            const struct tir_inst *sum = later_descriptor(loop, in, rows[i].operand);
+            if (!sum)
+                continue;
+            in->operands[rows[i].operand] = sum->operands[0];
+            tir_set_int(h->f, in, rows[i].at, sum->operands[1]->constant.i);
+            h->changed = true;
+        }
+}
+
 static void visit(struct held *h, const struct tir_block *block)
 {
-    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+    for (struct tir_inst *inst = block->first; inst; inst = inst->next) {
         if (!multiplies(inst)) {
             for (uint32_t r = 0; r < inst->region_count; r++)
                 visit(h, inst->regions[r]);
             continue;
         }
-        if (tir_live_most(h->live, inst) + count_conditions(h, inst) > tir_live_limit(h->f, inst))
+        const uint32_t limit = tir_live_limit(h->f, inst), most = tir_live_most(h->live, inst);
+        const uint32_t descriptors = count_descriptors(h, inst);
+        if (most + count_conditions(h, inst) > limit)
             answer_tests(h, inst);
+        if (descriptors >= TIR_BUDGET_HELD_DESCRIPTORS && most + descriptors > limit)
+            make_descriptors(h, inst);
     }
 }
 
@@ -89,5 +145,5 @@ bool tir_hold_less(struct tir_func *f, struct tir_arena *scratch)
     tir_map_init(&h.answers, scratch);
     visit(&h, f->body);
     tir_replace_uses_map(f, &h.answers);
-    return h.answers.count;
+    return h.changed || h.answers.count;
 }
