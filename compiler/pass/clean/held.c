@@ -132,7 +132,8 @@ static void visit(struct held *h, const struct tir_block *block)
         }
         const uint32_t limit = tir_live_limit(h->f, inst), most = tir_live_most(h->live, inst);
         const uint32_t descriptors = count_descriptors(h, inst);
-        if (most + count_conditions(h, inst) > limit)
+        const uint32_t conditions = count_conditions(h, inst);
+        if (conditions >= TIR_BUDGET_HELD_CONDITIONS && most + conditions > limit)
             answer_tests(h, inst);
         if (descriptors >= TIR_BUDGET_HELD_DESCRIPTORS && most + descriptors > limit)
             make_descriptors(h, inst);
