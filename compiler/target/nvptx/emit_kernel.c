@@ -180,7 +180,8 @@ static void wait_for_launch(struct emit *e)
 // registers a thread begins with where it moves them, and beside tensor memory ptxas 13.0 takes too
 // few otherwise, and spills. Beside mma.sync, too, it spills a few for one more CTA. It knows
 // nothing of shared memory, which may have no room for that one: then registers suffice for all.
-// Before Blackwell they must do so with a quarter more than are counted (decision 117).
+// Before Blackwell they must do so with a quarter more than are counted, as where offsets have 64
+// bits, of which one register is counted (decision 117).
 // Where it makes products of fp8 itself it must not know: then it takes all registers for their
 // factors, and spills, where it takes half as many and spills none.
 static uint32_t ctas_together(const struct emit *e)
@@ -195,7 +196,7 @@ static uint32_t ctas_together(const struct emit *e)
     uint32_t registers = 0;
     for (const struct tir_inst *inst = f->body->first; inst; inst = inst->next)
         registers = TIR_MAX(registers, tir_live_most(live, inst));
-    if (!(e->ll->target->features & TIR_HAS_ADD_64))
+    if (!(e->ll->target->features & TIR_HAS_ADD_64) || !(f->facts & TIR_FACT_INDEX32))
         registers += registers * TIR_BUDGET_OVERCOUNT / 100;
     return registers <= tir_launch_registers(f->threads * ctas) ? ctas : 0;
 }
