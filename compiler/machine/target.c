@@ -44,7 +44,7 @@ uint32_t tir_target_ctas(const struct tir_target *target, int64_t shared, uint32
     const int64_t of_system = target->shared_per_sm - target->shared_per_cta; // in each CTA
     const int64_t by_shared = target->shared_per_sm / (shared + of_system);
     const int64_t by_warps = target->warps_per_sm / TIR_MAX(threads / 32, 1);
-    return (uint32_t)TIR_MAX(1, TIR_MIN(by_shared, by_warps));
+    return (uint32_t)TIR_MAX(1, TIR_MIN(TIR_MIN(by_shared, by_warps), target->ctas_per_sm));
 }
 
 uint32_t tir_target_ctas_of(const struct tir_target *target, const struct tir_func *f)

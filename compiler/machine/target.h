@@ -25,7 +25,7 @@ struct tir_target {
     int64_t shared_per_cta;    // bytes, dynamic limit
     int64_t shared_per_sm;     // bytes
     uint32_t registers_per_sm; // of 32 bits
-    uint32_t warps_per_sm;
+    uint32_t warps_per_sm, ctas_per_sm;
     uint32_t multiprocessors; // of the largest card, which estimates of time assume
     uint32_t features;        // enum tir_feature
     enum tir_card card;       // whose costs stand for it
@@ -48,7 +48,7 @@ extern const uint32_t tir_target_count;
 const struct tir_target *tir_target_find(tir_str name); // NULL: unknown
 // Of the tensor memory of a CTA; 0: there is none.
 int64_t tir_tensor_columns(const struct tir_target *target);
-// CTAs that the shared memory and the warps of a multiprocessor have room for, at least one.
+// CTAs that a multiprocessor has room for by shared memory and warps, at least one.
 uint32_t tir_target_ctas(const struct tir_target *target, int64_t shared, uint32_t threads);
 // Those of a lowered kernel, and no more than a persistent one launches.
 uint32_t tir_target_ctas_of(const struct tir_target *target, const struct tir_func *f);
