@@ -73,6 +73,15 @@ uint32_t tir_live_most(const struct tir_live *l, const struct tir_inst *inst)
     return most;
 }
 
+uint32_t tir_live_most_in(const struct tir_live *l, const struct tir_block *block)
+{
+    uint32_t most = 0;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next)
+        if (!inst->region_count)
+            most = TIR_MAX(most, tir_live_most(l, inst));
+    return most;
+}
+
 uint32_t tir_live_limit(const struct tir_func *f, const struct tir_inst *inst)
 {
     for (const struct tir_inst *at = inst; at; at = at->block->owner)

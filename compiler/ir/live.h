@@ -10,6 +10,8 @@ struct tir_live;
 struct tir_live *tir_live_new(struct tir_arena *arena, const struct tir_func *f);
 // The most 32-bit registers of a thread at a time in the blocks of inst.
 uint32_t tir_live_most(const struct tir_live *l, const struct tir_inst *inst);
+// The most while an instruction of the block runs that has no blocks itself.
+uint32_t tir_live_most_in(const struct tir_live *l, const struct tir_block *block);
 // Of one value. A condition is in a predicate, and an index of 64 bits mostly in 32 of them.
 uint32_t tir_live_registers(const struct tir_value *v);
 // What a thread has where inst stands: what its role asks for, else as at launch.

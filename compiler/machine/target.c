@@ -3,6 +3,8 @@
 
 #include "machine/target.h"
 
+#include "ir/ir.h"
+
 // Features without their prefix, for the rows alone.
 enum {
 #define FEATURE(id, ...) id = TIR_HAS_##id,

@@ -4,8 +4,10 @@
 #define TIR_MACHINE_TARGET_H
 
 #include "base/str.h"
-#include "ir/ir.h"
+#include "ir/type.h"
 #include "machine/cost.h"
+
+struct tir_func;
 
 enum tir_feature_index {
 #define FEATURE(id, ...) TIR_FEATURE_##id,

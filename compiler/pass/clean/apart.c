@@ -41,7 +41,7 @@ struct apart {
 };
 
 struct warps {
-    uint32_t first, end;
+    int64_t first, end;
 };
 
 // Those for which the condition holds, or does not, if it compares a warp's or thread's number with
@@ -55,13 +55,13 @@ static void narrow(struct warps *warps, const struct tir_value *condition, bool 
     const bool is_warp = number && number->op == TIR_OP_WARPID;
     if (!is_warp && (!number || number->op != TIR_OP_TID))
         return;
-    const uint32_t at = (uint32_t)cmp->operands[1]->constant.i / (is_warp ? 1 : 32);
+    const int64_t at = cmp->operands[1]->constant.i, of_warp = is_warp ? 1 : 32;
     if (cmp->op == TIR_OP_EQ && is_warp && holds)
         *warps = (struct warps){at, at + 1};
     else if (cmp->op == (holds ? TIR_OP_LT : TIR_OP_GE))
-        warps->end = TIR_MIN(warps->end, at);
+        warps->end = TIR_MIN(warps->end, tir_ceil_div(at, of_warp));
     else if (cmp->op == (holds ? TIR_OP_GE : TIR_OP_LT))
-        warps->first = TIR_MAX(warps->first, at);
+        warps->first = TIR_MAX(warps->first, at / of_warp);
 }
 
 // Of those that run the block, if every thread takes all the registers that it can have.
@@ -74,16 +74,7 @@ static bool has_two_warps(const struct apart *a, const struct tir_block *block)
     for (const struct tir_inst *owner; (owner = block->owner); block = owner->block)
         if (owner->op == TIR_OP_IF)
             narrow(&warps, owner->operands[0], block == owner->regions[0]);
-    return ctas * (warps.end - warps.first) >= 2 * SCHEDULERS;
-}
-
-static uint32_t most_in(const struct apart *a, const struct tir_block *block)
-{
-    uint32_t most = 0;
-    for (const struct tir_inst *inst = block->first; inst; inst = inst->next)
-        if (!inst->region_count)
-            most = TIR_MAX(most, tir_live_most(a->live, inst));
-    return most;
+    return ctas * TIR_MAX(warps.end - warps.first, 0) >= 2 * SCHEDULERS;
 }
 
 static bool is_ordered(const struct apart *a, const struct tir_block *block)
@@ -157,7 +148,7 @@ static void keep_steps(struct apart *a, struct tir_block *block)
     const uint32_t limit = tir_live_limit(a->f, block->first);
     struct product product = {0};
     bool after_product = false;
-    if (most_in(a, block) * 100 <= limit * TIR_BUDGET_APART_FROM)
+    if (tir_live_most_in(a->live, block) * 100 <= limit * TIR_BUDGET_APART_FROM)
         return;
     tir_foreach_inst_safe(inst, block) {
         after_product |= inst->op == TIR_OP_MMA;
@@ -191,7 +182,8 @@ static uint32_t addresses_of(const struct tir_inst *load)
 static void keep_loads(struct apart *a, struct tir_inst *first,
                        uint32_t (*takes)(const struct tir_inst *load))
 {
-    const uint32_t limit = tir_live_limit(a->f, first), most = most_in(a, first->block);
+    const uint32_t limit = tir_live_limit(a->f, first),
+                   most = tir_live_most_in(a->live, first->block);
     uint32_t all = 0, loaded = 0;
     for (const struct tir_inst *inst = first; inst; inst = inst->next)
         all += takes(inst);

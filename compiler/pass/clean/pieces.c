@@ -20,15 +20,6 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 
-static uint32_t most_in(const struct tir_live *live, const struct tir_block *block)
-{
-    uint32_t most = 0;
-    for (const struct tir_inst *inst = block->first; inst; inst = inst->next)
-        if (!inst->region_count)
-            most = TIR_MAX(most, tir_live_most(live, inst));
-    return most;
-}
-
 // Registers that inst moves by 32x32b; 0: it is another one.
 static uint32_t words_of(const struct tir_inst *inst)
 {
@@ -107,7 +98,7 @@ bool tir_move_in_pieces(struct tir_func *f, struct tir_arena *scratch)
     tir_foreach_inst(inst, f) {
         const bool fits = inst->op == TIR_OP_TMEM_ST ||
                           (inst->op == TIR_OP_TMEM_LD && is_added(inst, uses, user, &order));
-        if (fits && most_in(live, inst->block) > tir_live_limit(f, inst))
+        if (fits && tir_live_most_in(live, inst->block) > tir_live_limit(f, inst))
             vec_push(scratch, &moves, inst);
     }
     vec_foreach(struct tir_inst *const, it, &moves)
