@@ -222,10 +222,12 @@ def is_too_large(said):
 def attempt(tirc, path, rows, columns, target, schedule):
     """Why the program fails on the target (None: it does not), whether sync_check leaves something unchecked, and whether
     the target has no room for it."""
+    text = path.read_text()
+    keys = "K=randint:0:255" if "K: u8[" in text else "K=randint:-1:1"
     command = [tirc, "run", f"--arch={target}", "--device=emu", "--emu-check=full", "--check=0", str(path), f"M={rows}", f"N={columns}", "Q=randint:-1:1",
-               "K=randint:-1:1", "V=randint:-1:1", "L=randint:0:200", f"P=randint:-2:{columns + 2}",
+               keys, "V=randint:-1:1", "L=randint:0:200", f"P=randint:-2:{columns + 2}",
                f"E=randint:0:{columns + 60}", f"--schedule={schedule}"]
-    if "SQ:" in path.read_text():
+    if "SQ:" in text:
         command += ["SQ=randint:1:2", "SK=randint:1:2"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
