@@ -189,6 +189,17 @@ static bool is_lines(const struct askew *a, struct tir_tile_dim *dim)
     return a->lines && tir_tile_dim_class(dim) == a->lines;
 }
 
+// Has the access an index tile, or what becomes one? Rows that an index tile names go with it one
+// by one, and not each with all of it.
+static bool has_index_tile(const struct tir_inst *access)
+{
+    const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] < 0 || tir_slice_stride(access, d) != 1)
+            return true;
+    return false;
+}
+
 // Does the operation take the number of the first row only to say which rows it accesses, and are
 // these all that its tile has?
 static bool names_rows(const struct askew *a, const struct tir_inst *inst)
@@ -203,7 +214,8 @@ static bool names_rows(const struct askew *a, const struct tir_inst *inst)
     for (uint32_t d = 0; box && d < box->list_count; d++) {
         if (!box->list[d] || !is_lines(a, &dims[tir_slice_dim(inst, d)]))
             continue;
-        if (!tir_askew_has_rows(a, inst, d) || !tir_param_of(a->f, tir_ref_base(inst)))
+        if (!tir_askew_has_rows(a, inst, d) || !tir_param_of(a->f, tir_ref_base(inst)) ||
+            has_index_tile(inst))
             return false;
         uses--;
     }

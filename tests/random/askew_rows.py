@@ -75,6 +75,9 @@ class Program:
         if self.rows > 1 and rng.random() < 0.08:  # rows that are not on their own
             return rng.choice([f"{a} + i32(sum({b}, axis = 0) % 5)", f"where(rows({a}) == 1, {a}, {b})",
                                f"where(m + rows({a}) < 3, {a}, {b})", f"{a} + i32(m % 3)"])
+        if rng.random() < 0.05:  # other elements of the same rows
+            part = rng.choice([f"1:+8:{rng.randint(2, 4)}", "i64(iota(8) * 5)"])
+            return f"{a} + sum(i32({self.row(self.tensor('X', self.rows_of()), part)}), axis = 1) % 7"
         at = "n + " if self.in_loop else ""
         return rng.choice([
             f"{a} + {b}", f"{a} - {b}", f"max({a}, {b})",
