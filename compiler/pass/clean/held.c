@@ -78,25 +78,37 @@ static void answer_tests(struct held *h, const struct tir_inst *loop)
         }
 }
 
-// The sum of an older descriptor and a constant that an operand of wgmma is, made in front of the
-// loop. NULL: it is no such sum.
+enum { MOST_OFFSET = 0x3fff }; // what addresses of descriptors have room for
+
+static const struct {
+    uint32_t operand;
+    enum tir_attr_key at;
+} factors[] = {{TIR_WGMMA_A, TIR_ATTR_a_at}, {TIR_WGMMA_B, TIR_ATTR_b_at}};
+
+// The sum of an older descriptor and a constant that a factor of wgmma is, made in front of the
+// loop; in `at` what wgmma is to add instead. NULL: it is no such sum.
 static const struct tir_inst *later_descriptor(const struct tir_inst *loop,
-                                               const struct tir_inst *wgmma, uint32_t operand)
+                                               const struct tir_inst *wgmma, uint32_t factor,
+                                               int64_t *at)
 {
-    const struct tir_value *v = wgmma->operands[operand];
-    const bool is = v && v->kind == TIR_VALUE_RESULT && v->def->op == TIR_OP_ADD &&
-                    v->def->operands[1]->kind == TIR_VALUE_CONST &&
-                    v->def->operands[1]->constant.i > 0 && !tir_is_made_in(loop, v);
-    return is ? v->def : NULL;
+    const struct tir_value *v = wgmma->operands[factors[factor].operand];
+    int64_t by;
+    if (!v || v->kind != TIR_VALUE_RESULT || v->def->op != TIR_OP_ADD ||
+        !tir_is_const_int(v->def->operands[1], &by) || by <= 0 || by > MOST_OFFSET ||
+        tir_is_made_in(loop, v))
+        return NULL;
+    *at = tir_attr_int(wgmma, factors[factor].at, 0) + by;
+    return *at <= MOST_OFFSET ? v->def : NULL;
 }
 
 static uint32_t count_descriptors(const struct held *h, const struct tir_inst *loop)
 {
     struct bitset seen = bitset_new(h->scratch, h->f->inst_count);
     uint32_t count = 0;
+    int64_t at;
     tir_foreach_inst_within(in, loop)
-        for (uint32_t i = TIR_WGMMA_B; in->op == TIR_OP_WGMMA && i <= TIR_WGMMA_A; i++) {
-            const struct tir_inst *sum = later_descriptor(loop, in, i);
+        for (uint32_t i = 0; in->op == TIR_OP_WGMMA && i < TIR_COUNT_OF(factors); i++) {
+            const struct tir_inst *sum = later_descriptor(loop, in, i, &at);
             if (!sum || bitset_has(&seen, sum->id))
                 continue;
             bitset_insert(&seen, sum->id);
@@ -107,17 +119,14 @@ static uint32_t count_descriptors(const struct held *h, const struct tir_inst *l
 
 static void make_descriptors(struct held *h, const struct tir_inst *loop)
 {
-    static const struct {
-        uint32_t operand;
-        enum tir_attr_key at;
-    } rows[] = {{TIR_WGMMA_A, TIR_ATTR_a_at}, {TIR_WGMMA_B, TIR_ATTR_b_at}};
+    int64_t at;
     tir_foreach_inst_in(in, loop->regions[0])
-        for (uint32_t i = 0; in->op == TIR_OP_WGMMA && i < TIR_COUNT_OF(rows); i++) {
-            const struct tir_inst *sum = later_descriptor(loop, in, rows[i].operand);
+        for (uint32_t i = 0; in->op == TIR_OP_WGMMA && i < TIR_COUNT_OF(factors); i++) {
+            const struct tir_inst *sum = later_descriptor(loop, in, i, &at);
             if (!sum)
                 continue;
-            in->operands[rows[i].operand] = sum->operands[0];
-            tir_set_int(h->f, in, rows[i].at, sum->operands[1]->constant.i);
+            in->operands[factors[i].operand] = sum->operands[0];
+            tir_set_int(h->f, in, factors[i].at, at);
             h->changed = true;
         }
 }
