@@ -204,7 +204,8 @@ bool tir_sync_is_place(const struct tir_inst *inst);
 
 // The values that `count` values depend on, and open: whether a setting, or data, decides them.
 struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count);
-// Of them those that have to be large for these to be: not how many numbers from data are added.
+// Of those the ones that must be large for the `count` values to be large. How many loaded numbers
+// are added is none of them.
 struct bitset tir_sync_scaling_slice(struct sync_program *p, struct tir_value *const *of,
                                      uint32_t count);
 bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, bool by_data);
