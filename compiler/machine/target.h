@@ -9,6 +9,9 @@
 
 struct tir_func;
 
+// What the field of an address in a descriptor of shared memory can hold, in units of 16 bytes.
+#define TIR_DESCRIPTOR_ADDRESS 0x3fff
+
 enum tir_feature_index {
 #define FEATURE(id, ...) TIR_FEATURE_##id,
 #include "machine/feature.def"

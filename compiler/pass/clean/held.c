@@ -25,6 +25,7 @@
 #include "ir/live.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "machine/target.h"
 #include "pass/clean/bounds.h"
 
 struct held {
@@ -78,8 +79,6 @@ static void answer_tests(struct held *h, const struct tir_inst *loop)
         }
 }
 
-enum { MOST_OFFSET = 0x3fff }; // what addresses of descriptors have room for
-
 static const struct {
     uint32_t operand;
     enum tir_attr_key at;
@@ -94,11 +93,11 @@ static const struct tir_inst *later_descriptor(const struct tir_inst *loop,
     const struct tir_value *v = wgmma->operands[factors[factor].operand];
     int64_t by;
     if (!v || v->kind != TIR_VALUE_RESULT || v->def->op != TIR_OP_ADD ||
-        !tir_is_const_int(v->def->operands[1], &by) || by <= 0 || by > MOST_OFFSET ||
+        !tir_is_const_int(v->def->operands[1], &by) || by <= 0 || by > TIR_DESCRIPTOR_ADDRESS ||
         tir_is_made_in(loop, v))
         return NULL;
     *at = tir_attr_int(wgmma, factors[factor].at, 0) + by;
-    return *at <= MOST_OFFSET ? v->def : NULL;
+    return *at <= TIR_DESCRIPTOR_ADDRESS ? v->def : NULL;
 }
 
 static uint32_t count_descriptors(const struct held *h, const struct tir_inst *loop)

@@ -65,7 +65,7 @@ bool tir_lower_descriptor_fits(const struct lower_descriptor *d, int64_t r0, int
 
 static bool fits_field(int64_t bytes)
 {
-    return bytes >= 0 && bytes % CHUNK == 0 && bytes / CHUNK <= 0x3fff;
+    return bytes >= 0 && bytes % CHUNK == 0 && bytes / CHUNK <= TIR_DESCRIPTOR_ADDRESS;
 }
 
 const char *tir_lower_descriptor_open(struct lower *lo, struct lower_descriptor *d,
@@ -109,7 +109,8 @@ const char *tir_lower_descriptor_build(struct lower *lo, struct lower_descriptor
     struct tir_value *operands[] = {d->part.base, at};
     struct tir_value *v = tir_build1(&lo->b, TIR_OP_ADDRESS, lo->i32, operands, 2);
     v = tir_binary(&lo->b, TIR_OP_SHR, v, tir_lower_i32(lo, 4));
-    v = tir_lower_cast(lo, &lo->b, tir_binary(&lo->b, TIR_OP_AND, v, tir_lower_i32(lo, 0x3fff)),
+    v = tir_lower_cast(lo, &lo->b,
+                       tir_binary(&lo->b, TIR_OP_AND, v, tir_lower_i32(lo, TIR_DESCRIPTOR_ADDRESS)),
                        lo->i64);
     bool unused = d->swizzle && !d->trans; // the rows of a swizzle say it all
     uint64_t bits = (unused ? 1 : (uint64_t)d->leading / CHUNK) << 16 |

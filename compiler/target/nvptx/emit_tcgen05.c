@@ -10,8 +10,6 @@
 
 #include <inttypes.h>
 
-#define MOST_STEP 0x3fff // what addresses of descriptors have room for
-
 struct tcgen05_row {
     enum tir_word kind;
     const char *name;
@@ -116,7 +114,8 @@ const char *tir_tcgen05_wrong(const struct tir_inst *inst)
         return "it takes 1 to 16 steps";
     const int64_t a_step = tir_attr_int(inst, TIR_ATTR_a_step, 0);
     const int64_t b_step = tir_attr_int(inst, TIR_ATTR_b_step, 0);
-    if (a_step < 0 || a_step > MOST_STEP || b_step < 0 || b_step > MOST_STEP)
+    if (a_step < 0 || a_step > TIR_DESCRIPTOR_ADDRESS || b_step < 0 ||
+        b_step > TIR_DESCRIPTOR_ADDRESS)
         return "a step stays within shared memory";
     const bool a_trans = tir_attr_int(inst, TIR_ATTR_a_trans, 0);
     if ((a_trans || tir_attr_int(inst, TIR_ATTR_b_trans, 0)) &&

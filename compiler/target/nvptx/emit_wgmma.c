@@ -19,8 +19,6 @@
 
 #include <inttypes.h>
 
-#define MOST_STEP 0x3fff // what addresses of descriptors have room for
-
 enum tail { // what follows the scale
     TAIL_NONE,
     TAIL_SIGNS,  // signs of A and B
@@ -86,8 +84,9 @@ const char *tir_wgmma_wrong(const struct tir_inst *inst)
     int64_t b_step = tir_attr_int(inst, TIR_ATTR_b_step, 0);
     int64_t a_at = tir_attr_int(inst, TIR_ATTR_a_at, 0);
     int64_t b_at = tir_attr_int(inst, TIR_ATTR_b_at, 0);
-    if (a_step < 0 || a_step > MOST_STEP || b_step < 0 || b_step > MOST_STEP || a_at < 0 ||
-        a_at > MOST_STEP || b_at < 0 || b_at > MOST_STEP)
+    if (a_step < 0 || a_step > TIR_DESCRIPTOR_ADDRESS || b_step < 0 ||
+        b_step > TIR_DESCRIPTOR_ADDRESS || a_at < 0 || a_at > TIR_DESCRIPTOR_ADDRESS || b_at < 0 ||
+        b_at > TIR_DESCRIPTOR_ADDRESS)
         return "a step stays within shared memory";
     if (row->tail != TAIL_TURNED &&
         (tir_attr_int(inst, TIR_ATTR_a_trans, 0) || tir_attr_int(inst, TIR_ATTR_b_trans, 0)))
