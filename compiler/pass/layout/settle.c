@@ -132,7 +132,10 @@ static const struct tir_layout *in_pieces(struct solver *s, const struct tir_ins
         piece.shape[d] = (int64_t)tir_gcd(g, (uint64_t)start->list[d]);
     }
     tir_solver_enter_crew(s, extract);
-    const struct tir_layout *l = tir_solver_blocked(s, &piece, piece.rank - 1, 16);
+    // Parts that are pieces lie as their users want them.
+    const struct tir_layout *l = part->layout && tir_type_same_shape(&piece, part)
+                                     ? part->layout
+                                     : tir_solver_blocked(s, &piece, piece.rank - 1, 16);
     int64_t count = tir_type_count(whole), share = count / (32 * s->warps);
     int64_t held = count / tir_type_count(&piece) * tir_layout_size(l, TIR_AXIS_REG);
     int64_t most = TIR_BUDGET_PIECE_ELEMENTS;
@@ -252,6 +255,18 @@ static struct tir_inst *conversion_place(struct tir_inst *inst, const struct tir
     return inst;
 }
 
+// Where parts are cut from v, one after the other, it is converted for the first of them. NULL: it
+// has not been, or not since a loop or branch, over which registers would hold it.
+static struct tir_value *converted_before(const struct tir_inst *extract, const struct tir_value *v,
+                                          const struct tir_layout *l)
+{
+    for (const struct tir_inst *at = extract->prev; at && !at->region_count; at = at->prev)
+        if (at->op == TIR_OP_CONVERT_LAYOUT && at->operands[0] == v &&
+            at->results[0]->type->layout == l)
+            return at->results[0];
+    return NULL;
+}
+
 static void convert_operands(struct solver *s, struct tir_inst *inst)
 {
     const struct tir_layout *result = inst->result_count ? inst->results[0]->type->layout : NULL;
@@ -263,7 +278,9 @@ static void convert_operands(struct solver *s, struct tir_inst *inst)
         if (!v || !tir_solver_needs_layout(v))
             continue;
         struct tir_builder b = tir_builder_before(s->f, conversion_place(inst, v));
-        inst->operands[i] = in_layout(s, &b, v, operand_layout(s, inst, i, result));
+        const struct tir_layout *l = operand_layout(s, inst, i, result);
+        struct tir_value *before = inst->op == TIR_OP_EXTRACT ? converted_before(inst, v, l) : NULL;
+        inst->operands[i] = before ? before : in_layout(s, &b, v, l);
     }
 }
 
