@@ -101,14 +101,18 @@ static void build_init(struct rings *r, struct tir_builder *b, const struct ring
     tir_set_int(r->f, empty, TIR_ATTR_arrivals, ring->getters * (ring->multicast ? r->ctas : 1));
 }
 
+// A CTA may use the mbarriers of another one only where copies go to several.
 static void build_start(struct rings *r, struct tir_builder *b)
 {
+    bool multicast = false;
     struct tir_crew all = {.warps = TIR_MAX(r->f->threads / 32, 1)};
     struct tir_builder in = tir_build_if(b, tir_build_is_leader(b, &all));
-    vec_foreach(struct ring, ring, &r->all)
+    vec_foreach(struct ring, ring, &r->all) {
         build_init(r, &in, ring);
+        multicast |= ring->multicast;
+    }
     ring_build_fence(&in, TIR_WORD_of_mbarrier_init);
-    if (r->ctas > 1) {
+    if (multicast) {
         ring_build(b, TIR_OP_CLUSTER_ARRIVE, NULL, 0);
         ring_build(b, TIR_OP_CLUSTER_WAIT, NULL, 0);
     } else {
