@@ -4,8 +4,8 @@
 
 Usage: joined.py TIRC [--seed N] [--count N]
 
-Tiles, clusters of 2 to 8 CTAs, shares of rows or columns, turned products, parts in turn or one after the other, and what is
-done with the sums are drawn, and a third loop. On sm_90a each program has one launch for both loops, says so, and is seen as
+Tiles, clusters of 2 to 8 CTAs, shares of rows or columns, turned products, turned ones by weights of 8 bits with a scale for
+each row and step, parts in turn or one after the other, and what is done with the sums are drawn, and a third loop. On sm_90a each program has one launch for both loops, says so, and is seen as
 a whole by `sync_check`; where the first loop reads what the second one writes it has two, and says why. On the emulator,
 under full checks and two schedules, it gives what the interpreter gives. Seed 0 is that of the day. A failing
 program is printed.
@@ -21,7 +21,7 @@ import seeds
 
 SECONDS = 120
 
-PROGRAM = """kernel k(A: {T}[M, K], B: {T}[N, K], V: f32[{v}], D: {way} {OUT}[M, N]{e})
+PROGRAM = """kernel k(A: {T}[M, K], B: {W}[N, K]{s}, V: f32[{v}], D: {way} {OUT}[M, N]{e}){where}
 {{
     let rounds = ceildiv(K, {BK});
     let across = ceildiv(N, {BN});
@@ -29,7 +29,7 @@ PROGRAM = """kernel k(A: {T}[M, K], B: {T}[N, K], V: f32[{v}], D: {way} {OUT}[M,
     for (m, n, z) in tiles(M by {BM}, N by {BN}, {C}, cluster = (1, 1, {C})) {{
         var acc: f32[{rows}, {columns}] = {begin};
         for k in range({span}, stages = {stages}) {{
-            acc += dot({x}:+{BK}], {y}:+{BK}].T);
+            acc += dot({x}, {y}:+{BK}].T);
         }}
         P[z, m / {BM} * across + n / {BN}, :, :] = acc{turn};
     }}
@@ -68,6 +68,10 @@ def program(seed):
     span = r.choice([f"ceildiv(rounds * z, {ctas}) * {depth}, ceildiv(rounds * (z + 1), {ctas}) * {depth}, {depth}",
                      f"z * {depth}, K, {ctas * depth}"])
     x, y = ("B[n:+%d, k" % bn, "A[m:+%d, k" % bm) if turned else ("A[m:+%d, k" % bm, "B[n:+%d, k" % bn)
+    few = turned and r.random() < 0.5
+    x += f":+{depth}]"
+    if few:
+        x = f"{kind}(f32({x}) * f32(S[n:+{bn}, k / {depth}][:, None]))"
     sm, sn = (share, bn) if along_m else (bm, share)
     m, n = ("m + at", "n") if along_m else ("m", "n + at")
     end = r.choice(["all", "max(all, 0)", f"all * V[{n}:+{sn}][None, :]", "all / (1 + max(abs(all), axis = 1))"])
@@ -76,11 +80,14 @@ def program(seed):
     text = PROGRAM.format(
         way="inout" if reads else "out", begin=f"f32(D[0:+{rows}, 0:+{columns}])" if reads else "0", third=THIRD if more else "",
         e=", E: out f32[M]" if more else "",
-        T=kind, OUT=r.choice([kind, "f32"]), BK=depth, BM=bm, BN=bn, C=ctas, v="N", rows=rows,
+        W="i8" if few else kind, s=f", S: {kind}[N, J]" if few else "",
+        where=f" where J == ceildiv(K, {depth})" if few else "", T=kind, OUT=r.choice([kind, "f32"]), BK=depth, BM=bm, BN=bn, C=ctas, v="N", rows=rows,
         columns=columns, span=span, stages=r.randint(2, 6), x=x, y=y, turn=".T" if turned else "", share=share,
         SM=sm, SN=sn, part=f"at :+ {share}, :" if along_m else f":, at :+ {share}",
         place=f"{m} :+ {sm}, {n} :+ {sn}", end=end)
-    sizes = [f"M={r.randint(1, 2 * bm)}", f"N={8 * r.randint(1, bn // 4)}", f"K={8 * r.randint(1, 100)}"]
+    k = 8 * r.randint(1, 100)
+    sizes = [f"M={r.randint(1, 2 * bm)}", f"N={8 * r.randint(1, bn // 4)}", f"K={k}"]
+    sizes += [f"J={-(-k // depth)}"] if few else []
     says = LARGE if 4 * bm * bn > MOST else APART if reads else f"cluster of {ctas} CTAs: {JOINED}"
     return text, sizes, says
 
