@@ -101,8 +101,8 @@ static void clause_grid(struct clauses *cl, const struct ast_clause *c)
 
 static void clause_threads(struct clauses *cl, const struct ast_clause *c)
 {
-    int64_t threads;
-    if (!one_int(cl->l, c, 1, MAX_THREADS, TIR_E_THREADS, &threads))
+    int64_t threads; // 0: as if there were no clause, for a meta of some configurations
+    if (!one_int(cl->l, c, 0, MAX_THREADS, TIR_E_THREADS, &threads))
         return;
     if (threads % 32)
         lower_error(cl->l, c->args.at[0].value->span, TIR_E_THREADS,
