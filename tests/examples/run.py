@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs one example with `tirc run --check` on the emulator, or another device, at awkward sizes.
 
-usage: run.py TIRC EXAMPLE [DEVICE]
+usage: run.py TIRC EXAMPLE [DEVICE [PART PARTS]]
 
 Sizes are 1, odd, prime, tile - 1, tile, tile + 1 and several tiles; small tiles are chosen where
 they show the same edges in less time. A case is the arguments of one `tirc run`. The commands of
-the example's page that do not name a device are run too.
+the example's page that do not name a device are run too, in part 0 of PARTS.
 """
 
 import itertools
@@ -309,6 +309,9 @@ def dequantized():
             yield [run, "--kernel", "int4_weights", *config, f"--arch={arch}", "M=3", "N=136", "K=1152",
                    "H=576", "J=9"]
     for arch in ["sm_80", "sm_90a"]:  # the configuration that the model takes, and each's empty sums
+        for n, k, scales in ((1, 0, 0), (3, 1, 1), (5, 2047, 16), (66, 4099, 33)):  # one row of A
+            yield [run, "--kernel", "int8_weights", f"--arch={arch}", "M=1", f"N={n}", f"K={k}", f"J={scales}"]
+        yield [run, "--kernel", "int8_weights", f"--arch={arch}", "-D", "GROUP=48", "M=1", "N=9", "K=2100", "J=44"]
         yield [run, "--kernel", "int8_weights", f"--arch={arch}", "M=1", "N=264", "K=2056", "J=17"]
         yield [run, "--kernel", "int8_weights", f"--arch={arch}", "M=5", "N=264", "K=0", "J=0"]
         yield [run, "--kernel", "int8_weights", f"--arch={arch}", "-D", "BM=256", "M=300", "N=200", "K=64", "J=1"]
@@ -556,13 +559,23 @@ def targets(tirc):
     return re.findall(r"^\| `(sm_\w+)`", page, re.M)
 
 
-def commands(tirc, example, device):
+def commands(tirc, example, device, part, parts):
+    """Every parts-th case from part on; the first part has the page's commands, which may follow from each other."""
     cases = list(CASES[example]())
+    yield from itertools.islice(runs(tirc, cases, device), part, None, parts)
+    if not part:
+        yield from page_runs(tirc, example, device)
+
+
+def runs(tirc, cases, device):
     for case in cases:
         yield [tirc, "run", "--check", "--device", device, *case]
     if device == "emu":  # which runs what is compiled for any target
         for arch in targets(tirc)[1:]:  # the first is the default
             yield [tirc, "run", "--check", "--device", device, "--arch", arch, *cases[-1]]
+
+
+def page_runs(tirc, example, device):
     for command in page_commands(os.path.join(EXAMPLES, example)):
         if command[:2] == ["tirc", "run"]:
             yield [tirc, "run", "--device", device, *command[2:]]
@@ -600,11 +613,12 @@ def main():
     tirc, example = sys.argv[1:3]
     tirc = os.path.abspath(tirc)
     device = sys.argv[3] if len(sys.argv) > 3 else "emu"
+    part, parts = map(int, sys.argv[4:6] or (0, 1))
     with tempfile.TemporaryDirectory() as folder:  # commands may write files
         copy = shutil.copytree(EXAMPLES, os.path.join(folder, "examples"))
         for name, numbers in TABLES.get(example, {}).items():
             write_table(os.path.join(copy, example, name), numbers)
-        return run_all(commands(tirc, example, device), os.path.join(copy, example))
+        return run_all(commands(tirc, example, device, part, parts), os.path.join(copy, example))
 
 
 if __name__ == "__main__":
