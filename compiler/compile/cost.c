@@ -190,6 +190,14 @@ static void push_turns(struct cost_model *m, const struct tir_inst *tiles)
     tir_cost_push(m, two ? TIR_FORMULA_CEILDIV : TIR_FORMULA_MUL, 0);
 }
 
+// Sizes are not negative, so a loop from 0 to one of them has no fewer than no rounds.
+static bool may_end_before_it_begins(const struct tir_inst *loop)
+{
+    int64_t begin;
+    return !tir_is_const_int(loop->operands[TIR_FOR_BEGIN], &begin) || begin ||
+           loop->operands[TIR_FOR_END]->kind == TIR_VALUE_RESULT;
+}
+
 void tir_cost_push_rounds(struct cost_model *m, const struct tir_inst *inst)
 {
     if (inst->block != m->block)
@@ -206,6 +214,10 @@ void tir_cost_push_rounds(struct cost_model *m, const struct tir_inst *inst)
         tir_cost_push_value(m, up->operands[TIR_FOR_END]);
         tir_cost_push_value(m, up->operands[TIR_FOR_BEGIN]);
         tir_cost_push(m, TIR_FORMULA_SUB, 0);
+        if (may_end_before_it_begins(up)) {
+            tir_cost_push(m, TIR_FORMULA_CONST, 0);
+            tir_cost_push(m, TIR_FORMULA_MAX, 0);
+        }
         tir_cost_push_value(m, up->operands[TIR_FOR_STEP]);
         tir_cost_push(m, TIR_FORMULA_CEILDIV, 0);
         tir_cost_push(m, TIR_FORMULA_MUL, 0);
