@@ -8,7 +8,7 @@
 #include "ir/ir.h"
 
 #define TIR_MOST_CONFIGS      56 // of a kernel: the first has up to five variants, others two
-#define TIR_MOST_OWN_CONFIGS  20 // those with conditions of their own have as many as the first
+#define TIR_MOST_OWN_CONFIGS  24 // those with conditions of their own have as many as the first
 #define TIR_MAX_CODE_VARIANTS (5 + 2 * (TIR_MOST_CONFIGS - 1) + 3 * TIR_MOST_OWN_CONFIGS)
 
 struct tir_step {
