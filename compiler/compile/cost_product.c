@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The model of time (cost.c): products, and what is computed beside them.
 
+#include "compile/compile.h"
 #include "compile/cost_model.h"
 
 int64_t tir_cost_warpgroups(const struct tir_inst *dot)
@@ -73,10 +74,19 @@ static int64_t made(const struct cost_model *m, const struct tir_inst *dot,
     return is_converted(dot, from) ? from->bits / 32 / cost->converted : 0;
 }
 
+// The cycles of a round in which one of as many slots as are stated, or fit, is filled again.
+static int64_t refilled(const struct cost_model *m, const struct tir_inst *dot, int64_t bytes)
+{
+    const int64_t stated = tir_attr_int(dot->block->owner, TIR_ATTR_stages, INT64_MAX);
+    const int64_t fit = m->request->target.shared_per_cta / TIR_MAX(bytes, 1);
+    return tir_cost_of(m)->refill / TIR_MAX(TIR_MIN(stated, fit), 1);
+}
+
 // The time in which the operands of all tiles arrive, of one round: at the multiprocessor with the
 // most of them, or from the L2 cache.
 static void push_copies(struct cost_model *m, const struct tir_inst *tiles,
-                        const struct cost_source *a, const struct cost_source *b)
+                        const struct tir_inst *dot, const struct cost_source *a,
+                        const struct cost_source *b)
 {
     const struct tir_cost *cost = tir_cost_of(m);
     const int64_t share_a = tir_cost_sharing(tiles, a), share_b = tir_cost_sharing(tiles, b);
@@ -98,6 +108,12 @@ static void push_copies(struct cost_model *m, const struct tir_inst *tiles,
         tir_cost_push(m, TIR_FORMULA_DIV, 0);
     }
     tir_cost_push(m, TIR_FORMULA_MAX, 0);
+    if (tir_compile_sharers(m->f, tiles) > 1) { // no other CTA waits meanwhile
+        tir_cost_push(m, TIR_FORMULA_GET, WAVES);
+        tir_cost_push(m, TIR_FORMULA_CONST, refilled(m, dot, a->bytes + b->bytes));
+        tir_cost_push(m, TIR_FORMULA_MUL, 0);
+        tir_cost_push(m, TIR_FORMULA_MAX, 0);
+    }
     tir_cost_push_past(m, tiles, a, share_a);
     tir_cost_push_past(m, tiles, b, share_b);
 }
@@ -125,7 +141,7 @@ void tir_cost_push_product(struct cost_model *m, const struct tir_inst *tiles,
     if (on_threads && rows * columns > cost->most_sums)
         multiply = multiply * cost->too_many_sums / 100;
     if (m->request->target.features & TIR_HAS_WGMMA) {
-        push_copies(m, tiles, &a_from, &b_from);
+        push_copies(m, tiles, dot, &a_from, &b_from);
     } else {
         const int64_t parts =
             tir_cost_has_tensor_memory(m) && tir_cost_cluster_of(m, tiles) ? 2 : 1; // of B

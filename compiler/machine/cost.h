@@ -38,6 +38,7 @@ struct tir_cost {
     int64_t fixed;    // cycles of a tile beside its rounds and its results
     int64_t clustered;   // cycles more of a tile in a cluster
     int64_t exchange;    // cycles more of a tile whose sums the CTAs of a cluster exchange
+    int64_t refill;      // cycles until a slot of its ring is full again, where one CTA loads
     int64_t in_gpcs;     // percent of the multiprocessors that clusters of more than two CTAs reach
     int64_t clusters[9]; // by their CTAs: how many run that fill multiprocessors; 0: unknown
     int64_t begun;       // cycles to begin a tile that has no pipeline
