@@ -45,8 +45,8 @@
 // each, a block of fewer than 128 rows takes the time of as many, and sums need no registers.
 //
 // CTAs of a cluster that share a tile (join.c) count as a tile each. Their rounds are those of the
-// first. None is shorter than it takes to fill a slot of the ring again (refill / stages). What they
-// exchange takes as long as a barrier of the cluster, however much it is.
+// first. None is shorter than it takes to fill a slot of the ring again (refill / stages). What
+// they exchange takes as long as a barrier of the cluster, however much it is.
 //
 // Each further tiles loop is one more launch. A tile without a product costs the time to begin it
 // and what its loads and stores move, those of memory, of whole tiles: what lies past the end of a
