@@ -469,14 +469,24 @@ static void choose_row(struct askew *a)
                 a->row = *it;
 }
 
-// Are rows known to be whole vectors? They begin alike, so only a tensor that itself begins between
-// vectors would take such a variant: others serve it, and the code of all launches is smaller.
+static struct tir_value *row_length(const struct askew *a, const struct tir_inst *access)
+{
+    return tir_askew_extent(a, access, tir_ref_base(access)->type->rank - 1);
+}
+
+// Are all rows known to be whole vectors? They begin alike, so only a tensor that itself begins
+// between vectors would take such a variant: others serve it, and the code of all launches is
+// smaller.
 static bool has_whole_rows(const struct askew *a)
 {
-    const uint32_t inner = tir_ref_base(a->row)->type->rank - 1;
-    return tir_range_divisor(a->ranges, tir_askew_extent(a, a->row, inner)) %
-               (uint64_t)tir_askew_elements(a->row) ==
-           0;
+    bool whole = true;
+    vec_foreach(const struct askew_columns, c, &a->columns)
+        vec_foreach(struct tir_inst *, it, &c->accesses)
+            if (tir_askew_is_moved(a, *it))
+                whole &= tir_range_divisor(a->ranges, row_length(a, *it)) %
+                             (uint64_t)tir_askew_elements(*it) ==
+                         0;
+    return whole;
 }
 
 struct tir_func *tir_compile_askew(struct tir_func *f)
