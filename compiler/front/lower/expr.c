@@ -233,9 +233,9 @@ struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir
     return val_ir(tir_binary(&l->b, op, vals[0].ir, vals[1].ir));
 }
 
-// Is it what leaves the other operand of && or || as it is, and that a bool? So passes find what a
+// Is it the neutral element of && or ||, beside a bool of the launch? So passes find what a
 // condition says of a launch where metas decide its other part.
-static bool leaves(enum tir_token_kind op, struct val known, struct val other)
+static bool is_neutral(enum tir_token_kind op, struct val known, struct val other)
 {
     return known.kind == VAL_BOOL && known.truth == (op == TIR_TOK_AND_AND) &&
            (op == TIR_TOK_AND_AND || op == TIR_TOK_OR_OR) && other.kind == VAL_IR &&
@@ -252,7 +252,7 @@ static struct val lower_binary(struct lower *l, const struct ast_expr *e)
         return a;
     }
     struct val b = lower_expr(l, e->b);
-    if (leaves(e->op, a, b) || leaves(e->op, b, a))
+    if (is_neutral(e->op, a, b) || is_neutral(e->op, b, a))
         return a.kind == VAL_BOOL ? b : a;
     const bool compares = e->op == TIR_TOK_EQ || e->op == TIR_TOK_NE;
     if (compares && a.kind == VAL_LAYOUT && b.kind == VAL_LAYOUT)
